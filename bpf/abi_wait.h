@@ -16,7 +16,7 @@
  * key, and a thread remembers those it used last.
  *
  * A site is a user stack that waits: the hash of the image, the user ip and sp, the system
- * call, and those of the words at sp that may be return addresses, as they lie in the spans
+ * call, and those of the words from sp on that may be return addresses, as they lie in the spans
  * of the image's executable mappings, which user space sets. Its stack is copied once, when
  * it is first seen, as a record of the sample ring's kind (struct abi_sample, of the event
  * ABI_EVENT_WAIT; 'value' is the site), and its sum exists from then on: so what has a sum
@@ -130,7 +130,7 @@ struct abi_wait_span {
 	__u64 len;
 };
 
-#define ABI_WAIT_WORDS 64 /* at sp, that a site is made of */
+#define ABI_WAIT_WORDS 64 /* from sp on, that are read at a time for a site */
 #define ABI_WAIT_SPANS 2 /* usually the program, and its libraries */
 
 /* Copies: of an image, and of a user's images in pages of a stack. A second. */

@@ -15,7 +15,10 @@
 
 /* Without known spans: half of all numbers, with all user addresses. */
 #define SITE_ALL (1ULL << 63)
-#define SITE_LANES 4 /* hashed beside each other: a multiplication takes a while */
+#define SITE_LANES 2 /* hashed beside each other: a multiplication takes a while */
+/* Fewer addresses of code among the words, and as many are read again, so often. */
+#define SITE_CODE 16
+#define SITE_READS 4
 #define SITE_MIX 0x9fb21c651e98df25ULL
 
 /* A process beyond its budget: sites that were seen once, for each of so many users. */
@@ -83,12 +86,14 @@ static __always_inline bool site_read(struct site_words *words, __u64 sp)
 	return !bpf_probe_read_user(words->at, room & (sizeof(words->at) - 1), (void *)sp);
 }
 
-static __always_inline __u64 site_hash_words(const struct site_words *words,
-					     const struct abi_wait_sum *head, __u64 seed)
+/* Adds words to the hash. Returns how many of them are addresses of code. */
+static __always_inline __u32 site_hash_words(const struct site_words *words,
+					     const struct abi_wait_sum *head, __u64 *lanes)
 {
 	__u64 start = head->spans[0].start, len = head->spans[0].len;
 	__u64 start2 = head->spans[1].start, len2 = head->spans[1].len;
-	__u64 lanes[SITE_LANES] = { seed, seed, seed, seed }, w;
+	__u64 w, inside;
+	__u32 n = 0;
 
 	if (!len) {
 		start = 0;
@@ -100,14 +105,39 @@ static __always_inline __u64 site_hash_words(const struct site_words *words,
 #pragma unroll
 		for (int lane = 0; lane < SITE_LANES; lane++) {
 			w = words->at[i + lane];
-			w &= site_inside(w, start, len) | site_inside(w, start2, len2);
-			lanes[lane] = (lanes[lane] ^ w) * SITE_MIX;
+			inside = site_inside(w, start, len) | site_inside(w, start2, len2);
+			n += inside & 1;
+			lanes[lane] = (lanes[lane] ^ (w & inside)) * SITE_MIX;
 		}
+	}
+	return n;
+}
+
+/*
+ * Words from sp on: 64 of them, and more while there are hardly any addresses of code, as
+ * in functions with large arrays. 0: none can be read.
+ */
+static __always_inline __u64 site_hash(const struct abi_wait_sum *head, __u64 sp, __u64 seed)
+{
+	__u64 lanes[SITE_LANES] = { seed, seed };
+	__u32 zero = 0, n = 0;
+	struct site_words *words = bpf_map_lookup_elem(&site_words, &zero);
+
+	if (!words)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < SITE_READS && n < SITE_CODE; i++) {
+		if (!site_read(words, sp + i * sizeof(*words))) {
+			if (!i)
+				return 0;
+			break;
+		}
+		n += site_hash_words(words, head, lanes);
 	}
 #pragma unroll
 	for (int i = 0; i < SITE_LANES; i++)
 		seed = site_mix(seed, lanes[i]);
-	return seed;
+	return seed < ABI_WAIT_SITE_LEAST ? ABI_WAIT_SITE_LEAST : seed;
 }
 
 /* The site of a wait in system call 'nr', or one of enum abi_wait_site. */
@@ -115,26 +145,21 @@ static __noinline __u64 site_of(struct task_struct *task, __u32 head, __u64 seed
 {
 	struct task_struct *cast = task_cast(task);
 	struct abi_wait_sum *sum = sum_at(head);
-	struct site_words *words;
 	const struct pt_regs *regs;
-	__u64 ip, sp, hash;
-	__u32 zero = 0;
+	__u64 ip, sp;
 
 	if (cast->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) || !cast->mm)
 		return ABI_WAIT_SITE_NONE;
 	regs = (void *)bpf_task_pt_regs(task);
-	words = bpf_map_lookup_elem(&site_words, &zero);
-	if (!regs || !sum || !words)
+	if (!regs || !sum)
 		return ABI_WAIT_SITE_NONE;
 	arch_user_at(regs, &ip, &sp);
 	if (!ip && !sp)
 		return ABI_WAIT_SITE_NONE;
 	if (head < ABI_WAIT_RESERVED)
 		return ABI_WAIT_SITE_ROOM;
-	if (!site_read(words, sp))
-		return ABI_WAIT_SITE_UNREADABLE;
-	hash = site_hash_words(words, sum, site_mix(site_mix(site_mix(seed, ip), sp), nr));
-	return hash < ABI_WAIT_SITE_LEAST ? ABI_WAIT_SITE_LEAST : hash;
+	seed = site_mix(site_mix(site_mix(seed, ip), sp), nr);
+	return site_hash(sum, sp, seed) ?: ABI_WAIT_SITE_UNREADABLE;
 }
 
 /* --- the copy ------------------------------------------------------------------- */

@@ -50,6 +50,27 @@ like "other processes are not recorded" \
 	"$(pprof -tags -sample_index=wait "$w" | grep -c '^ *comm: Total')" '^[01]$'
 is "of profd itself nothing" "$(pprof -tags "$w" | grep -c ': profd$')" 0
 
+# --- stacks ---
+# Three functions wait at one place for 1, 2 and 4 ms, from frames of equal size.
+record "$T/sites.pb.gz" --wait -- "$E2E/prog_waits" 100
+is "profd record --wait of three callers" $? 0
+w=$T/sites.wait.pb.gz
+pprof -traces -sample_index=wait "$w" >"$T/traces"
+# Of each line of a trace its last word: leaf first.
+like "the stack begins with the reason and leads to main" \
+	"$(awk '{ printf "%s ", $NF }' "$T/traces")" \
+	'\[wait sleep\] ([^ ]*nanosleep[^ ]* )+waits_leaf waits_middle waits_one main '
+for caller in one:1 two:2 three:4; do
+	ns=$(pprof -top -unit=ns -nodecount=1000 -sample_index=wait \
+		-focus="^waits_${caller%:*}\$" "$w" |
+		awk '/^ *flat/ { rows = 1; next }
+			rows { sub(/ns$/, "", $1); sum += $1 } END { printf "%d\n", sum }')
+	num "waits_${caller%:*} waited 100 times" "$ns" ">=" $((${caller#*:} * 100000000))
+	echo "# waits_${caller%:*}: $ns ns"
+done
+is "each stack is there" \
+	"$(pprof -traces -sample_index=waits "$w" | grep -c 'wait site not copied')" 0
+
 # --- run ---
 background sleep 600
 idle=$pid
@@ -59,6 +80,9 @@ check "a profile of the next second" fetch "$T/next.pb.gz"
 
 is "what sleeps all the time sleeps for exactly that second" \
 	"$(waits "$T/next.pb.gz" wait "$idle")" 1000000000
+like "that began before profd, so its stack is not known" \
+	"$(pprof -traces -sample_index=wait -tagfocus="pid=$idle" "$T/next.pb.gz")" \
+	'wait site not copied'
 is "that wait has not ended" "$(waits "$T/next.pb.gz" waits "$idle")" 0
 pprof -top -sample_index=wait "$url/debug/pprof/wait?seconds=1" >"$T/top"
 is "go tool pprof fetches it" $? 0
