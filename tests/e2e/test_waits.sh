@@ -55,11 +55,10 @@ is "of profd itself nothing" "$(pprof -tags "$w" | grep -c ': profd$')" 0
 record "$T/sites.pb.gz" --wait -- "$E2E/prog_waits" 100
 is "profd record --wait of three callers" $? 0
 w=$T/sites.wait.pb.gz
-pprof -traces -sample_index=wait "$w" >"$T/traces"
-# Of each line of a trace its last word: leaf first.
-like "the stack begins with the reason and leads to main" \
-	"$(awk '{ printf "%s ", $NF }' "$T/traces")" \
-	'\[wait sleep\] ([^ ]*nanosleep[^ ]* )+waits_leaf waits_middle waits_one main '
+"$PROFD" report --format folded --sample-type wait "$w" >"$T/folded"
+is "the stack of each leads from main to the reason" "$(grep -c -E \
+	';main;waits_(one|two|three);waits_middle;waits_leaf;.*nanosleep;\[wait sleep\] ' \
+	"$T/folded")" 3
 for caller in one:1 two:2 three:4; do
 	ns=$(pprof -top -unit=ns -nodecount=1000 -sample_index=wait \
 		-focus="^waits_${caller%:*}\$" "$w" |

@@ -85,7 +85,7 @@ account=$(for type in wait runqueue running; do sum "$T/all.pb.gz" $type "$busy"
 is "wall time of a thread that runs is all of its account, to the nanosecond" \
 	"$(sum "$T/wall.pb.gz" wall "$busy")" "$account"
 is "... with samples for its CPU time" "$(frames "$T/wall.pb.gz" "$busy" | grep -c '^\[cpu')" 0
-report --type wall --rows pid --pid "$idle" >"$T/rows"
+report --type wall --all --rows pid --pid "$idle" >"$T/rows"
 like "by label" "$(tail -n 1 "$T/rows")" " $idle\$"
 report --type waits >"$T/out"
 is "a wrong type is an error" $? 2
