@@ -143,9 +143,12 @@ struct reporter_profile {
 /* The bytes of a string. */
 struct edit_bytes edit_text(const struct reporter_profile *p, uint64_t string);
 
-/* Reads a file that may be compressed; *out is malloc'd. 0 or -errno, *what. */
+/*
+ * Reads a file that may be compressed; *out is malloc'd, and NULL on error. 0 or -errno,
+ * *what.
+ */
 int edit_read(int fd, uint8_t **out, size_t *outlen, const char **what);
-/* Decompresses or takes over 'data', malloc'd, by its first bytes. */
+/* Decompresses or takes over 'data', malloc'd, by its first bytes; likewise. */
 int edit_unpack(uint8_t *data, size_t len, uint8_t **out, size_t *outlen,
 		const char **what);
 

@@ -130,8 +130,10 @@ int edit_unpack(uint8_t *data, size_t len, uint8_t **out, size_t *outlen,
 	free(data);
 	if (!err && u.len > REPORTER_PROFILE_MAX)
 		err = -EFBIG;
-	if (err)
+	if (err) {
 		free(u.p);
+		u = (struct unpack){ .len = 0 };
+	}
 	if (err == -EFBIG)
 		*what = unpack_limit;
 	else if (err == -EBADMSG)
@@ -167,6 +169,7 @@ int edit_read(int fd, uint8_t **out, size_t *outlen, const char **what)
 	int err = unpack_read(fd, &u);
 
 	*what = NULL;
+	*out = NULL;
 	if (err) {
 		free(u.p);
 		if (err == -EFBIG)
