@@ -112,6 +112,7 @@ uint64_t hash_bytes(const void *p, size_t len)
 		h = (h ^ hash_u64(w)) * 0x9fb21c651e98df25ULL;
 	}
 	w = 0;
-	memcpy(&w, s, len);
+	if (len) /* 'p' may be NULL */
+		memcpy(&w, s, len);
 	return hash_u64(h ^ w);
 }
