@@ -431,6 +431,8 @@ static void windows_of_sums_have_edges(void **state)
 	assert_int_equal(reporter_apart_edge(t.r, 0), T0 + SEC);
 	assert_int_equal(reporter_apart_edge(t.r, T0 + SEC), UINT64_MAX);
 	reporter_advance(t.r, T0 + 3 * SEC);
+	/* Its result and that of the next have one place. */
+	settle();
 	reporter_window_end(t.r, w, T0 + 2 * SEC);
 	assert_int_equal(reporter_apart_edge(t.r, T0 + SEC), T0 + 2 * SEC);
 	assert_int_equal(add_sum(T0 + 2 * SEC - 1, WAIT, 1, MS, "pipe"), 0);
