@@ -84,6 +84,7 @@ case_of() {
 		"$(total "$T/case")")" '>=' 85
 	is "$2: nothing of it without a name" \
 		"$(total "$T/case" '(inside[0-9]|hidden)[^;]*[+]0x')" 0
+	diag "$(grep -E '(inside[0-9]|hidden)[^;]*[+]0x' "$T/case" | head -n 3)"
 	lines_of "$2" "${4:-inside$1*}" spin_a prog_spin.c 'HOT void PASTE(spin_, NAME)'
 	# Twenty digits, as bytes.
 	like "$2: its build id" "$(grep -E "$3|(inside|hidden)[^ ]* (30){19}3$1$" \
