@@ -70,6 +70,28 @@ done
 is "each stack is there" \
 	"$(pprof -traces -sample_index=waits "$w" | grep -c 'wait site not copied')" 0
 
+# Another user's threads wait at a new site each time; each of these sites is found first.
+cat >"$T/both" <<END
+#!/bin/bash
+setpriv --reuid 65534 --regid 65534 --clear-groups "$E2E/prog_waits" storm &
+sleep 1
+"$E2E/prog_waits" 100
+kill -KILL %1
+END
+chmod +x "$T/both"
+record "$T/storm.pb.gz" --wait -- "$T/both"
+is "profd record --wait beside a storm of sites" $? 0
+w=$T/storm.wait.pb.gz
+"$PROFD" report --format folded --sample-type waits "$w" >"$T/folded"
+for caller in one two three; do
+	is "waits_$caller has all of its waits beside it" "$(awk -v f=";waits_$caller;" \
+		'index($0, f) { n += $NF } END { print n + 0 }' "$T/folded")" 100
+done
+num "sites of the storm are copied" "$(grep -c ';storm_[lr]' "$T/folded")" '>' 200
+num "... and most of its waits are without one" "$(awk '/wait site not copied/ {
+	without += $NF } /;storm_[lr]/ { with += $NF } END { print without / with }' \
+	"$T/folded")" '>' 1
+
 # --- run ---
 background sleep 600
 idle=$pid
