@@ -135,6 +135,9 @@ struct reporter_sample_type {
 	const char *type, *unit;
 };
 
+/* The frame of CPU time by the kernel's account, in the profile of waits. */
+#define REPORTER_CPU_EXACT "[cpu]"
+
 /* A kind of sample, and its sample types in profiles. */
 struct reporter_event_type {
 	const char *name; /* in metrics; [a-z_]+ */

@@ -110,7 +110,7 @@ static void waiting_init_frames(struct waiting *w)
 	for (uint32_t i = 0; i < ABI_WAIT_REASON_MAX; i++) {
 		f = &w->frames[i];
 		if (i == ABI_WAIT_ON)
-			snprintf(f->text, sizeof(f->text), "[cpu]");
+			snprintf(f->text, sizeof(f->text), REPORTER_CPU_EXACT);
 		else
 			snprintf(f->text, sizeof(f->text), "[%s%s]",
 				 kinds[waiting_event(i)], waiting_reasons[i]);

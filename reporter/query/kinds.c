@@ -21,7 +21,6 @@
 
 #include "reporter/query/kinds.h"
 
-#define KINDS_EXACT "[cpu]"
 #define KINDS_NOT_SAMPLED "[cpu not sampled]"
 
 /* Columns while wall time is collected. */
@@ -179,7 +178,8 @@ void kinds_sample(struct input *in)
 		return;
 	if (in->depth) {
 		f = query_function_of(q, q->locations[in->stack[0]], 0);
-		exact = f && !strcmp(query_text(q, f->name), KINDS_EXACT);
+		exact = f &&
+			!strcmp(query_text(q, f->name), REPORTER_CPU_EXACT);
 	}
 	if (exact)
 		return;
