@@ -20,17 +20,19 @@ void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
 /*
  * p->member; 'p' may be any address. For the compiler the cast is a call that may change
- * all memory, so that a later read is not taken for an earlier one.
+ * all memory, so that a later read is not taken for an earlier one. 'p' has a variable of
+ * its own: within BPF_CORE_READ() its own members would be looked for in the kernel's types.
  */
-#define CAST_READ(type, p, member)                                                             \
-	({                                                                                     \
-		typeof(((type *)0)->member) cast_v;                                            \
-		if (CAST_EXISTS)                                                               \
-			cast_v = ((type *)bpf_rdonly_cast((p), bpf_core_type_id_kernel(type))) \
-					 ->member;                                             \
-		else                                                                           \
-			cast_v = BPF_CORE_READ((type *)(p), member);                           \
-		cast_v;                                                                        \
+#define CAST_READ(type, p, member)                                                                \
+	({                                                                                        \
+		typeof(((type *)0)->member) cast_v;                                               \
+		const type *cast_p = (const void *)(p);                                           \
+		if (CAST_EXISTS)                                                                  \
+			cast_v = ((type *)bpf_rdonly_cast(cast_p, bpf_core_type_id_kernel(type))) \
+					 ->member;                                                \
+		else                                                                              \
+			cast_v = BPF_CORE_READ(cast_p, member);                                   \
+		cast_v;                                                                           \
 	})
 
 #endif /* BPF_CAST_BPF_H */
