@@ -4,8 +4,9 @@
  * the first argument is -j, in jit-PID.dump, in the current directory. With -n the same,
  * but the code destroys the frame pointer; with -u it does and its unwind information is
  * in the jitdump. With -m the code is in a memfd, which is mapped a second time to write
- * it. Each further argument is a step "SLOT:NAME:MS": writes the entry of a function NAME in one of 16 slots,
- * makes it there, and runs it for that CPU time. NAME "-": no entry is written; "=N", "~N":
+ * it. Each further argument is a step "SLOT:NAME:MS[:REST]": writes the entry of a function
+ * NAME in one of 16 slots, makes it there, runs it for that CPU time, and sleeps for the
+ * rest, in milliseconds. NAME "-": no entry is written; "=N", "~N":
  * the perf map is written anew with this entry alone, or another file renamed over it; "+N",
  * "@N" (with a jitdump): the entry is in the perf map, or in a second jitdump; ">N": the
  * slot's function moves to slot N (jitdump only). The slots are of 256 bytes, from
@@ -275,7 +276,7 @@ static bool jit_write(const uint8_t *at, const char *name)
 static bool jit_step(uint8_t *mem, char *step)
 {
 	char *slot = strtok(step, ":"), *name = strtok(NULL, ":");
-	char *ms = strtok(NULL, ":");
+	char *ms = strtok(NULL, ":"), *rest = strtok(NULL, ":");
 	uint8_t *at, *to;
 	size_t slot_at;
 
@@ -296,6 +297,8 @@ static bool jit_step(uint8_t *mem, char *step)
 			return false;
 	}
 	jit_run(at, strtoul(ms, NULL, 10));
+	if (rest)
+		usleep((useconds_t)strtoul(rest, NULL, 10) * 1000);
 	return true;
 }
 

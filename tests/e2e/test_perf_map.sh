@@ -12,6 +12,7 @@ cp "$jit" "$T/prog_jit"
 start_profd maps --window 60 --freq 997
 
 # --- names -------------------------------------------------------------------
+# A map is read within 2 s, also on a busy machine.
 # The third function is at the address of the first.
 background "$T/prog_jit" 0:one_a:800 1:one_b:400 0:one_c:800 2:-:100
 growing=$pid
@@ -20,7 +21,7 @@ exec 3<"$T/prog_jit"
 mount -t tmpfs none /tmp
 cat <&3 >/tmp/prog_jit
 chmod 755 /tmp/prog_jit
-/tmp/prog_jit 0:two_a:300 & wait
+/tmp/prog_jit 0:two_a:300:2000 & wait
 END
 background unshare -p -f -m --mount-proc bash "$T/inside"
 inside=$pid
@@ -28,7 +29,7 @@ background setpriv --reuid $user --regid $user --clear-groups \
 	"$T/prog_jit" "0:LazyCompile:300" 1:short:30
 mine=$pid
 # At one address: a map of equal size, a longer and a shorter one, two other files.
-background "$T/prog_jit" '0:=new_a:400' '0:=new_b:400' '0:=new_longer:400' '0:=new_c:400' \
+background "$T/prog_jit" '0:=new_a:400:2000' '0:=new_b:400' '0:=new_longer:400' '0:=new_c:400' \
 	'0:~new_d:400' '0:~new_e:400'
 anew=$pid
 # In a memfd; where there is no line it has the file's name.

@@ -39,11 +39,12 @@ is "each is a symbol of nm at this address" "$(awk '
 
 # --- an answer before the end of the input ---
 coproc symbolize "$prog"
+asked=$COPROC_PID # unset when it has ended
 echo "$at" >&"${COPROC[1]}"
 read -r -t 60 first <&"${COPROC[0]}"
 like "an address is answered before the next is read" "$first" 'main'
 exec {COPROC[1]}>&-
-wait "$COPROC_PID"
+wait "$asked"
 is "the end of the input is the end" $? 0
 printf ' %s\t\n\n\r\n0x%s' "$at" "$inside" | symbolize "$prog" >"$T/out"
 is "blanks, empty lines, no newline at the end" "$?$(wc -l <"$T/out")" 02
