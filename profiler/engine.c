@@ -25,7 +25,7 @@
 #define ENGINE_WARM_RATE 1000
 /* After this time samples have shown what runs. */
 #define ENGINE_WARM_LEAST_NS (50 * CLOCK_NSEC_PER_MSEC)
-#define ENGINE_WARM_MOST_NS (300 * CLOCK_NSEC_PER_MSEC)
+#define ENGINE_WARM_MOST_NS (2 * CLOCK_NSEC_PER_SEC)
 /* Less than the longest interval of drains, so that none is skipped. */
 #define ENGINE_SECOND_NS (900 * CLOCK_NSEC_PER_MSEC)
 /* A window is ended early, for its memory, once in so long. */

@@ -71,7 +71,7 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	       size_t msglen);
 
 /*
- * Runs the loop until the unwind tables of what runs now are read, 300 ms at
+ * Runs the loop until the unwind tables of what runs now are read, two seconds at
  * most, and drops the samples of that time. Does nothing at a low sampling
  * rate: few samples can wait for their tables. Before a window is opened.
  */
