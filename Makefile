@@ -47,7 +47,7 @@ CPPFLAGS += -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 override CFLAGS += -fstack-protector-strong
 LDFLAGS += -Wl,-z,relro,-z,now
 endif
-LIBS = $(shell pkg-config --libs $(PKGS)) -liberty -lm
+LIBS = $(shell pkg-config --libs $(PKGS)) -lZydis -liberty -lm
 QUARK_LIBS := -lbpf -lelf -lz -pthread
 
 PARTS := base symbolize processmanager reporter tracehandler profiler

@@ -84,6 +84,7 @@ enum abi_part_type {
 	 * the stack that was left for a signal's alternate one.
 	 */
 	ABI_PART_STACK = 3,
+	ABI_PART_CODE = 4, /* struct abi_code */
 };
 
 struct abi_part {
@@ -125,6 +126,15 @@ struct abi_stack {
 	__u32 size; /* bytes that follow; the last is not in a hole */
 	__u32 end; /* enum abi_stack_end */
 	__u64 holes; /* bit i: page i is absent, counted from that of 'start' */
+};
+
+/* The code at ip, of processes for which user space has set a bit of code_wanted. */
+#define ABI_CODE_MAX 32
+#define ABI_CODE_WANTED (64 * 1024) /* bits; one for several processes, by tgid */
+
+struct abi_code {
+	__u64 size; /* of 'bytes'; at the end of a mapping it is less than ABI_CODE_MAX */
+	__u8 bytes[ABI_CODE_MAX];
 };
 
 /* The text of a kernel module, without that of its initialization; in a ring of its own. */
@@ -390,6 +400,7 @@ ABI_ASSERT(sizeof(struct abi_sample) == 80);
 ABI_ASSERT(sizeof(struct abi_part) == 8);
 ABI_ASSERT(sizeof(struct abi_regs) == 8 * ABI_GPRS + 16);
 ABI_ASSERT(sizeof(struct abi_stack) == 24);
+ABI_ASSERT(sizeof(struct abi_code) == 40);
 ABI_ASSERT(sizeof(struct abi_quark_head) == 48);
 ABI_ASSERT(sizeof(struct abi_quark_ids) == 96);
 ABI_ASSERT(sizeof(struct abi_quark_fork) == 216);

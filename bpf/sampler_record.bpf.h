@@ -19,6 +19,7 @@
 
 #include "bpf/abi.h"
 #include "bpf/arch.bpf.h"
+#include "bpf/sampler_code.bpf.h"
 #include "bpf/sampler_probe.bpf.h"
 
 /*
@@ -122,6 +123,9 @@ struct scratch {
 	struct pt_regs user_regs;
 	__u32 kstack_size; /* 0: the tick hit user code */
 	__u32 user; /* registers and stack belong to the record */
+	__u32 has_code; /* so does 'code' */
+	__u32 pad;
+	struct code_part code;
 	struct plan plan; /* of the stack that sp is on */
 	struct plan left; /* of the one left for a signal's; or len 0 */
 	struct steps steps;
@@ -397,6 +401,8 @@ static __noinline void user_part(struct scratch *s, struct task_struct *task)
 	s->probe.returns = s->probe.xol = 0;
 	if (!arch_compat(r))
 		probe_regs(&s->probe, task, mm, &s->regs);
+	if (code_is_wanted(s->head.key.tgid))
+		s->has_code = code_copy(&s->code, s->regs.ip);
 	plan_stacks(s, task, mm);
 	if (s->plan.limited || s->left.limited)
 		s->head.flags |= ABI_SAMPLE_DEEP_LIMITED;
@@ -564,6 +570,8 @@ static __always_inline __u32 record_size(const struct scratch *s, bool whole)
 	if (!s->user)
 		return size;
 	size += sizeof(s->regs_part) + sizeof(s->regs) + stack;
+	if (s->has_code)
+		size += sizeof(s->code);
 	if (whole)
 		size += s->plan.len + (s->left.len ? stack + s->left.len : 0);
 	return size;
@@ -574,7 +582,7 @@ static __always_inline void sampler_begin(struct scratch *s, struct task_struct 
 {
 	sampler_fill_head(&s->head, task);
 	s->kstack_size = 0;
-	s->user = false;
+	s->user = s->has_code = false;
 	s->regs_part.type = ABI_PART_REGS;
 	s->regs_part.size = sizeof(s->regs);
 }
@@ -609,6 +617,10 @@ static __noinline int sampler_emit(struct scratch *s, bool whole)
 		size = sizeof(s->regs_part) + sizeof(s->regs);
 		bpf_dynptr_write(&c.slot, s->steps.at, &s->regs_part, size, 0);
 		s->steps.at += size;
+		if (s->has_code) {
+			bpf_dynptr_write(&c.slot, s->steps.at, &s->code, sizeof(s->code), 0);
+			s->steps.at += sizeof(s->code);
+		}
 		size = s->steps.at;
 		copy_stack(s, &c, &s->plan, whole);
 		mend_stack(s, &c, size);

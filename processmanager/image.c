@@ -312,6 +312,13 @@ enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,
 			      pm_mm_stale_at(pm, img->mm, time), addr, out);
 }
 
+bool pm_image_may_have_code(const struct pm *pm, const struct pm_image *img,
+			    uint64_t time, uint64_t addr)
+{
+	return img->mm->partial || pm_mm_stale_at(pm, img->mm, time) ||
+	       pm_mm_find(img->mm, addr);
+}
+
 /* Shares the set until one of the two changes it, like a child of fork(2). */
 struct pm_view {
 	struct pm *pm;
@@ -352,6 +359,11 @@ enum pm_find pm_view_find(struct pm_view *view, uint64_t addr,
 {
 	return pm_image_place(view->pm, view->img, view->mm, view->stale, addr,
 			      out);
+}
+
+bool pm_view_may_have_code(const struct pm_view *view, uint64_t addr)
+{
+	return view->mm->partial || view->stale || pm_mm_find(view->mm, addr);
 }
 
 void pm_view_each(struct pm_view *view,

@@ -330,6 +330,13 @@ enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,
 			   uint64_t addr, struct pm_mapping *out);
 
 /*
+ * Whether something executable may be mapped at 'addr', for a sample as above: true also
+ * if that is not known. Requests nothing.
+ */
+bool pm_image_may_have_code(const struct pm *pm, const struct pm_image *img,
+			    uint64_t time, uint64_t addr);
+
+/*
  * Its mappings are stale, and a re-read helps. After a PM_MAP_LOST all these
  * images should be re-read, so that their next samples find mappings.
  */
@@ -346,6 +353,7 @@ struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img, uint64_t time);
 void pm_view_free(struct pm_view *view);
 enum pm_find pm_view_find(struct pm_view *view, uint64_t addr,
 			  struct pm_mapping *out);
+bool pm_view_may_have_code(const struct pm_view *view, uint64_t addr);
 /* Each mapping, by address; 'exe' borrowed. */
 void pm_view_each(struct pm_view *view,
 		  void (*fn)(void *arg, const struct pm_mapping *map),

@@ -49,6 +49,14 @@ static void engine_ended(void *arg, const struct pm_image *last)
 		e->in.nomem++;
 }
 
+static void engine_want_code(void *arg, uint32_t tgid)
+{
+	const struct source_run *source = &((struct engine *)arg)->source;
+
+	if (source->state && source->row->want_code)
+		source->row->want_code(source->state, tgid);
+}
+
 static void engine_known_file(void *arg, const struct quark_file_ident *ident,
 			      bool known)
 {
@@ -150,6 +158,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
+				    .want_code = engine_want_code,
 				    .selected_only = opts->selected_only,
 				    .all_names = opts->all_names,
 				    .arg = e };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* record: see tracehandler/record.h. */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "tracehandler/record.h"
@@ -19,6 +20,21 @@ static int trace_record_stack(const struct abi_part *part, const uint8_t *data,
 		return -EINVAL;
 	*out = (struct trace_piece){ data + sizeof(stack), stack.start,
 				     stack.size, stack.end, stack.holes };
+	return 0;
+}
+
+static int trace_record_code(const struct abi_part *part, const uint8_t *data,
+			     struct trace_record *out)
+{
+	struct abi_code code;
+
+	if (part->size != sizeof(code))
+		return -EINVAL;
+	memcpy(&code, data, sizeof(code));
+	if (code.size > sizeof(code.bytes))
+		return -EINVAL;
+	out->code = data + offsetof(struct abi_code, bytes);
+	out->code_len = code.size;
 	return 0;
 }
 
@@ -43,6 +59,8 @@ static int trace_record_part(const struct abi_part *part, const uint8_t *data,
 		out->has_stack = true;
 		return trace_record_stack(
 			part, data, out->has_left ? &out->left : &out->stack);
+	case ABI_PART_CODE:
+		return trace_record_code(part, data, out);
 	default:
 		return 0;
 	}

@@ -17,6 +17,8 @@ struct trace_record {
 	struct abi_regs regs;
 	struct trace_piece stack;
 	struct trace_piece left; /* of the stack left for a signal's */
+	const uint8_t *code; /* code_len bytes at ip */
+	size_t code_len;
 };
 
 /*

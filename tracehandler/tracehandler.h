@@ -41,6 +41,11 @@ struct trace_opts {
 	size_t table_bytes; /* of unwind tables; 0: 32 MiB */
 	unsigned int max_frames; /* 0: 4096 */
 	bool selected_only; /* ignore samples of other processes */
+	/*
+	 * Later samples of this process should have a part ABI_PART_CODE: it has
+	 * code without unwind rows. May be NULL.
+	 */
+	void (*want_code)(void *arg, uint32_t tgid);
 };
 
 int trace_handler_new(struct trace_handler **thp,
@@ -116,6 +121,8 @@ void trace_handler_flush(struct trace_handler *th);
 	X(stack_unread, 0, "user stacks that ended in a file not read")      \
 	X(stack_no_fp, 0,                                                    \
 	  "user stacks that ended in code of JITs or of 32-bit programs")    \
+	X(stack_top, 0,                                                      \
+	  "user stacks whose interrupted function's caller is uncertain")    \
 	X(stack_broken, 0, "user stacks that ended in a frame that is none") \
 	X(stack_other, 0, "user stacks that went on on one not copied")      \
 	X(stack_cap, 0, "user stacks that ended at the copy limit")          \

@@ -20,6 +20,7 @@ static const struct {
 	STACK(stack_gone, "file gone"),
 	STACK(stack_unread, "file not read"),
 	STACK(stack_no_fp, "no frame pointer"),
+	STACK(stack_top, "caller not certain"),
 	STACK(stack_broken, "broken frame"),
 	STACK(stack_other, "another stack"),
 	STACK(stack_cap, "cut at the copy limit"),

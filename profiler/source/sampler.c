@@ -314,6 +314,18 @@ void sampler_disable(struct sampler *s)
 	}
 }
 
+void sampler_want_code(struct sampler *s, uint32_t tgid)
+{
+	uint32_t bit = tgid % ABI_CODE_WANTED;
+
+	s->skel->bss->code_wanted[bit / 64] |= 1ULL << bit % 64;
+}
+
+void sampler_want_none(struct sampler *s)
+{
+	memset(s->skel->bss->code_wanted, 0, sizeof(s->skel->bss->code_wanted));
+}
+
 int sampler_poll(struct sampler *s)
 {
 	return ring_consume(s->ring);

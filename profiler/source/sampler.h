@@ -37,6 +37,12 @@ void sampler_free(struct sampler *s);
 int sampler_enable(struct sampler *s);
 /* Stops sampling; what is in the ring can still be polled. */
 void sampler_disable(struct sampler *s);
+/*
+ * Samples of this process have the code at ip, ABI_PART_CODE, until sampler_want_none(); so
+ * do those of processes with the same bit.
+ */
+void sampler_want_code(struct sampler *s, uint32_t tgid);
+void sampler_want_none(struct sampler *s);
 /* Drains the ring. Number of records or -errno. */
 int sampler_poll(struct sampler *s);
 uint64_t sampler_watermark(const struct sampler *s);

@@ -127,6 +127,8 @@ struct source_row {
 	bool (*sample)(void *state, struct abi_sample *rec);
 	/* Frees a lifecycle record; may be called after close(). */
 	void (*drop)(void *rec);
+	/* trace_opts.want_code. May be NULL. */
+	void (*want_code)(void *state, uint32_t tgid);
 	/* pm_opts.known_file. May be NULL. */
 	void (*known_file)(void *state, const struct quark_file_ident *ident,
 			   bool known);

@@ -28,6 +28,11 @@
 /* After this time the other streams are drained before more events. */
 #define SOURCE_BPF_TURN_NS (50 * CLOCK_NSEC_PER_MSEC)
 #define SOURCE_BPF_TURN_EVENTS 256 /* between two readings of the clock */
+/*
+ * After so long processes have to show again that they have code without rows: those that
+ * did may have ended, and others have their pids.
+ */
+#define SOURCE_BPF_CODE_SECONDS 600
 /* After so many lifecycle records all rings are drained. */
 #define SOURCE_BPF_AHEAD 4096
 
@@ -38,6 +43,7 @@ struct source_bpf {
 	struct quark_queue quark;
 	bool quark_open;
 	uint64_t snapshot; /* quark's snapshot is not older */
+	unsigned int seconds;
 	int ahead; /* lifecycle records read since the last drain */
 };
 
@@ -351,10 +357,19 @@ static int source_bpf_second(void *state)
 	struct source_bpf *s = state;
 	int err = sampler_hotplug(s->sampler);
 
+	if (++s->seconds % SOURCE_BPF_CODE_SECONDS == 0)
+		sampler_want_none(s->sampler);
 	return err ? err : sideband_hotplug(s->sideband);
 }
 
 /* --- and besides ---------------------------------------------------------- */
+
+static void source_bpf_want_code(void *state, uint32_t tgid)
+{
+	struct source_bpf *s = state;
+
+	sampler_want_code(s->sampler, tgid);
+}
 
 /* Without room in the map a file is reported again at its next exec. */
 static void source_bpf_known_file(void *state,
@@ -401,6 +416,7 @@ const struct source_row source_bpf = {
 	.drain = source_bpf_drain,
 	.second = source_bpf_second,
 	.drop = vault_give,
+	.want_code = source_bpf_want_code,
 	.known_file = source_bpf_known_file,
 	.cpu_stats = source_bpf_cpu_stats,
 	.stats = source_bpf_stats,

@@ -60,8 +60,11 @@ whole dump_b 300
 whole dump_c 300
 whole dump_d 200
 whole one 300
-num "without unwind information they end" \
-	"$(total "$T/samples" '^blind@[^;]*;\[no frame pointer\]')" ">" 200
+check "without unwind information the code ahead leads to the callers" fine \
+	"$(total "$T/samples" '^blind@.*;jit_step@.*;main@.*_start@')" \
+	"$(total "$T/samples" '^blind@')" 95
+num "... and no other is complete" "$(total "$T/samples" '^blind@.*_start@[^;]*$')" == \
+	"$(total "$T/samples" '^blind@.*;jit_step@.*;main@.*_start@')"
 whole seen 500
 whole again 300
 whole further 200

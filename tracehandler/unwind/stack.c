@@ -229,14 +229,31 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	u->take->late = table;
 }
 
+static bool stack_is_code(void *arg, uint64_t addr)
+{
+	const struct trace_user *u = arg;
+
+	if (u->take->view)
+		return pm_view_may_have_code(u->take->view, addr);
+	return pm_image_may_have_code(u->owner->opts->pm, u->take->image,
+				      u->take->rec->head.time, addr);
+}
+
 static void stack_walk(struct trace_user *u)
 {
 	const struct trace_record *rec = u->take->rec;
+	const struct trace_opts *opts = u->owner->opts;
+	bool bare = false;
 	struct trace_stack stack = {
 		.regs = &rec->regs,
 		.here = rec->stack,
 		.left = rec->left,
 		.compat = rec->head.flags & ABI_SAMPLE_COMPAT,
+		.code = rec->code,
+		.code_len = rec->code_len,
+		.is_code = stack_is_code,
+		.arg = u,
+		.bare = &bare,
 	};
 	size_t max = u->owner->opts->max_frames;
 
@@ -245,6 +262,8 @@ static void stack_walk(struct trace_user *u)
 	else
 		u->n = trace_walk(&stack, &u->owner->rules, stack_code, u,
 				  u->owner->pcs, max, &u->why);
+	if (bare && !rec->code && opts->want_code)
+		opts->want_code(opts->arg, rec->head.key.tgid);
 	if (!rec->has_stack)
 		u->why = TRACE_END_NONE;
 	else if (u->late && u->take->hurry)

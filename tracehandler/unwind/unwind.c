@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "tracehandler/unwind/unwind.h"
+#include "tracehandler/unwind/top.h"
 
 static bool unwind_word(const struct trace_piece *s, uint64_t at, size_t word,
 			uint64_t *out)
@@ -38,14 +38,14 @@ static enum trace_end unwind_outside(const struct trace_piece *s, uint64_t sp,
 	}
 }
 
-size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
-		       size_t max, enum trace_end *why)
+/* From the frame whose address is 'pc', with 'n' addresses in 'pcs'. */
+static size_t unwind_from(const struct trace_stack *stack, uint64_t pc,
+			  uint64_t low, uint64_t fp, uint64_t *pcs, size_t n,
+			  size_t max, enum trace_end *why)
 {
-	size_t word = stack->compat ? 4 : 8, n = 0;
 	const struct trace_piece *s = &stack->here;
-	uint64_t low = stack->regs->gpr[ABI_REG_SP];
-	uint64_t fp = stack->regs->gpr[ABI_REG_BP];
-	uint64_t pc = stack->regs->ip, next;
+	size_t word = stack->compat ? 4 : 8, first = n + 1;
+	uint64_t next;
 
 	for (;;) {
 		if (n == max) {
@@ -54,10 +54,10 @@ size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
 		}
 		pcs[n++] = pc;
 		/*
-		 * In the interrupted frame zero is no sign of the outermost one: a
-		 * function without frame pointers may use the register.
+		 * Zero is no sign of the outermost frame before one was found by a
+		 * frame pointer: functions without them may use the register.
 		 */
-		if (!fp && n == 1) {
+		if (!fp && n == first) {
 			*why = TRACE_END_NO_FP;
 			return n;
 		}
@@ -75,5 +75,32 @@ size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
 			break;
 	}
 	*why = TRACE_END_ROOT;
+	return n;
+}
+
+size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
+		       size_t max, enum trace_end *why)
+{
+	uint64_t pc = stack->regs->ip, sp = stack->regs->gpr[ABI_REG_SP];
+	uint64_t fp = stack->regs->gpr[ABI_REG_BP];
+	enum trace_top_known known;
+	struct trace_top top;
+	size_t n;
+
+	if (stack->bare)
+		*stack->bare = true;
+	known = trace_top(stack, &top);
+	if (known == TRACE_TOP_FOUND && max > 1) {
+		pcs[0] = pc;
+		if (top.fp_known)
+			return unwind_from(stack, top.ip, top.sp, top.fp, pcs,
+					   1, max, why);
+		pcs[1] = top.ip;
+		*why = TRACE_END_NO_FP;
+		return 2;
+	}
+	n = unwind_from(stack, pc, sp, fp, pcs, 0, max, why);
+	if (*why == TRACE_END_ROOT && known != TRACE_TOP_FRAME)
+		*why = TRACE_END_TOP;
 	return n;
 }

@@ -20,6 +20,7 @@
 	X(GONE, stack_gone, "[file gone: %s]")               \
 	X(UNREAD, stack_unread, "[file not read: %s]")       \
 	X(NO_FP, stack_no_fp, "[no frame pointer]")          \
+	X(TOP, stack_top, "[caller not certain]")            \
 	X(BROKEN, stack_broken, "[broken frame: %s]")        \
 	X(OTHER, stack_other, "[another stack]")             \
 	X(CAP, stack_cap, "[stack cut at %u KiB]")           \
@@ -72,15 +73,21 @@ struct trace_stack {
 	struct trace_piece here; /* of the stack that sp is on */
 	struct trace_piece left; /* of the one left for a signal's; or none */
 	bool compat; /* 32-bit code: words of four bytes */
+	const uint8_t *code; /* what is at ip; code_len 0: not known */
+	size_t code_len;
+	/* Something executable is there, or that is not known. NULL: not known. */
+	bool (*is_code)(void *arg, uint64_t addr);
+	void *arg; /* its first argument */
+	bool *bare; /* out, or NULL: the interrupted function has no rows */
 };
 
 /* No stack is larger: an address farther from a copy is on another stack. */
 #define TRACE_STACK_MAX (1ULL << 30)
 
 /*
- * Follows the frame pointers. Fills 'pcs' with up to 'max' addresses, the
- * interrupted one first, the others return addresses as on the stack, and returns
- * their number. Sets '*why' to how the stack ended.
+ * Follows the frame pointers; from the interrupted function as top.h has it. Fills 'pcs'
+ * with up to 'max' addresses, the interrupted one first, the others return addresses as
+ * on the stack, and returns their number. Sets '*why' to how the stack ended.
  */
 size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
 		       size_t max, enum trace_end *why);

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "tracehandler/unwind/expr.h"
+#include "tracehandler/unwind/top.h"
 #include "tracehandler/unwind/walk.h"
 
 #define RA ARCH_REG_RA
@@ -23,6 +24,8 @@ struct walk {
 	uint64_t missing; /* the last address a step could not read */
 	uint64_t unread; /* the address of a saved register that was not read */
 	bool exact; /* the frame was interrupted, not in a call */
+	bool found; /* that caller, by the code */
+	bool unsure; /* the interrupted function's caller may be missing */
 };
 
 static bool walk_read_word(void *arg, uint64_t at, uint64_t *out)
@@ -194,10 +197,13 @@ static enum trace_end walk_why_not(const struct walk *w,
 	return otherwise == TRACE_END_BROKEN ? TRACE_END_OTHER : otherwise;
 }
 
-/* A zero frame pointer marks the outermost frame (System V ABI, 3.4.1). */
+/*
+ * A zero frame pointer marks the outermost frame (System V ABI, 3.4.1); but not before a
+ * frame was found by it: functions without frame pointers may use the register.
+ */
 static bool walk_is_outermost(const struct walk *w, size_t n)
 {
-	return n > 1 && (w->regs.known & 1U << ARCH_REG_FP) &&
+	return n > (w->found ? 2 : 1) && (w->regs.known & 1U << ARCH_REG_FP) &&
 	       !w->regs.v[ARCH_REG_FP];
 }
 
@@ -229,6 +235,29 @@ static bool walk_step_usual(struct walk *w, const struct trace_rule *rule)
 	return true;
 }
 
+/* From the sample's own frame, which has no rows; false: by the frame pointer. */
+static bool walk_step_top(struct walk *w, const struct trace_code *code)
+{
+	enum trace_top_known known = TRACE_TOP_UNSURE;
+	struct trace_top top;
+
+	if (w->stack->bare)
+		*w->stack->bare = true;
+	if (code->state == TRACE_CODE_HERE)
+		known = trace_top(w->stack, &top);
+	w->unsure = known == TRACE_TOP_UNSURE;
+	if (known != TRACE_TOP_FOUND)
+		return false;
+	w->found = true;
+	w->regs.v[RA] = top.ip;
+	w->regs.v[ARCH_REG_SP] = top.sp;
+	w->regs.v[ARCH_REG_FP] = top.fp;
+	w->regs.known = 1U << RA | 1U << ARCH_REG_SP;
+	if (top.fp_known)
+		w->regs.known |= 1U << ARCH_REG_FP;
+	return true;
+}
+
 /* A step by the frame pointer: the code has no rows. */
 static enum trace_end walk_go_by_fp(struct walk *w,
 				    const struct trace_code *code, size_t n)
@@ -237,6 +266,8 @@ static enum trace_end walk_go_by_fp(struct walk *w,
 
 	if (walk_is_outermost(w, n))
 		return TRACE_END_ROOT;
+	if (n == 1 && walk_step_top(w, code))
+		return TRACE_END_MAX;
 	if (walk_step_fp(w))
 		return TRACE_END_MAX;
 	return walk_why_not(w, here ? TRACE_END_NO_CFI : TRACE_END_NO_FP);
@@ -300,42 +331,53 @@ static bool walk_leads_nowhere(const struct walk *w,
 	return at->state == TRACE_CODE_NONE || (at->bare && !w->exact);
 }
 
-size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
-		  trace_code_fn code, void *arg, uint64_t *pcs, size_t max,
-		  enum trace_end *why)
+static size_t walk_frames(struct walk *w, struct trace_rules *rules,
+			  uint64_t *pcs, size_t max, enum trace_end *why)
 {
-	struct walk w = { .stack = s, .code = code, .arg = arg, .exact = true };
 	struct trace_rule rule = { .begins = false };
 	struct trace_code at;
 	bool signal;
 	uint64_t pc;
 	size_t n = 0;
 
-	arch_regs(s->regs, w.regs.v);
-	w.regs.known = (1U << SYMBOLIZER_REGS) - 1;
 	while (n < max) {
-		pc = w.regs.v[RA];
-		at = *walk_code_at(&w, pc - !w.exact);
+		pc = w->regs.v[RA];
+		at = *walk_code_at(w, pc - !w->exact);
 		if (at.state == TRACE_CODE_LATE ||
-		    (n && walk_leads_nowhere(&w, &at))) {
+		    (n && walk_leads_nowhere(w, &at))) {
 			/* A function that was not called has no caller. */
 			*why = at.state == TRACE_CODE_LATE ? TRACE_END_LATE
 			       : rule.begins		   ? TRACE_END_ROOT
 							   : TRACE_END_BROKEN;
 			return n;
 		}
-		walk_rule(&w, rules, &at, pc, &rule);
-		*why = walk_go(&w, &at, &rule, n + 1, &signal);
+		walk_rule(w, rules, &at, pc, &rule);
+		*why = walk_go(w, &at, &rule, n + 1, &signal);
 		/* A signal's trampoline was not called either. */
-		pcs[n] = pc + (n && (w.exact || signal || rule.begins));
+		pcs[n] = pc + (n && (w->exact || signal || rule.begins));
 		n++;
 		if (*why != TRACE_END_MAX)
 			return n;
 		*why = TRACE_END_ROOT;
-		if (!w.regs.v[RA])
+		if (!w->regs.v[RA])
 			return n;
-		w.exact = signal;
+		w->exact = signal;
 	}
 	*why = TRACE_END_DEPTH;
+	return n;
+}
+
+size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
+		  trace_code_fn code, void *arg, uint64_t *pcs, size_t max,
+		  enum trace_end *why)
+{
+	struct walk w = { .stack = s, .code = code, .arg = arg, .exact = true };
+	size_t n;
+
+	arch_regs(s->regs, w.regs.v);
+	w.regs.known = (1U << SYMBOLIZER_REGS) - 1;
+	n = walk_frames(&w, rules, pcs, max, why);
+	if (*why == TRACE_END_ROOT && w.unsure)
+		*why = TRACE_END_TOP;
 	return n;
 }

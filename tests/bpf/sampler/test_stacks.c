@@ -391,6 +391,14 @@ static void compare(struct both *b)
 	}
 }
 
+static bool is_code(void *arg, uint64_t addr)
+{
+	struct trace_code code = { .state = TRACE_CODE_NONE };
+
+	find_code(arg, addr, &code);
+	return code.state == TRACE_CODE_HERE;
+}
+
 static void unwind(struct child *c, const struct trace_record *r)
 {
 	static struct both b;
@@ -398,6 +406,10 @@ static void unwind(struct child *c, const struct trace_record *r)
 		.regs = &r->regs,
 		.here = r->stack,
 		.left = r->left,
+		.code = r->code,
+		.code_len = r->code_len,
+		.is_code = is_code,
+		.arg = c,
 	};
 
 	c->taken++;

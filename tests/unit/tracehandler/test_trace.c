@@ -94,8 +94,10 @@ static void test_mapping_lost(void **state)
 	give(f, &r);
 	pm.elsewhere = PM_LOST;
 	give(f, &r);
-	assert_string_equal(f->out.text[0], "[unmapped]+0x900000;");
-	assert_string_equal(f->out.text[1], "[mapping lost]+0x900000;");
+	assert_string_equal(f->out.text[0],
+			    "[unmapped]+0x900000;[caller not certain];");
+	assert_string_equal(f->out.text[1],
+			    "[mapping lost]+0x900000;[caller not certain];");
 	assert_int_equal(f->st.not_mapped, 2);
 	assert_int_not_equal(f->out.leaf[0].place.id, f->out.leaf[1].place.id);
 	finish_all(f);

@@ -163,6 +163,21 @@ enum pm_find pm_view_find(struct pm_view *view, uint64_t addr,
 	return find(&view->was, addr, out);
 }
 
+bool pm_image_may_have_code(const struct pm *p, const struct pm_image *img,
+			    uint64_t time, uint64_t addr)
+{
+	struct pm_mapping m;
+
+	return find(p, addr, &m) != PM_NOT_MAPPED;
+}
+
+bool pm_view_may_have_code(const struct pm_view *view, uint64_t addr)
+{
+	struct pm_mapping m;
+
+	return find(&view->was, addr, &m) != PM_NOT_MAPPED;
+}
+
 void pm_view_each(struct pm_view *view,
 		  void (*fn)(void *arg, const struct pm_mapping *map),
 		  void *arg)

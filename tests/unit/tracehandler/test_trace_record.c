@@ -75,6 +75,29 @@ static void test_parts(void **state)
 	assert_memory_equal(out.stack.bytes, "0123456789", 10);
 }
 
+static void test_code(void **state)
+{
+	struct abi_code code = { 5, "\x55\xc3 any" };
+	struct trace_record out;
+	struct rec r;
+	void *p;
+
+	make(&r);
+	p = part(&r, ABI_PART_CODE, sizeof(code));
+	memcpy(p, &code, sizeof(code));
+	finish(&r);
+	assert_int_equal(trace_record_parse(r.buf, r.len, &out), 0);
+	assert_int_equal(out.code_len, 5);
+	assert_memory_equal(out.code, code.bytes, 5);
+	code.size = ABI_CODE_MAX + 1;
+	memcpy(p, &code, sizeof(code));
+	assert_int_equal(trace_record_parse(r.buf, r.len, &out), -EINVAL);
+	make(&r);
+	part(&r, ABI_PART_CODE, sizeof(code) - 8);
+	finish(&r);
+	assert_int_equal(trace_record_parse(r.buf, r.len, &out), -EINVAL);
+}
+
 /* A second stack is the one left for a signal's. */
 static void test_two_stacks(void **state)
 {
@@ -200,6 +223,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_code),
 		cmocka_unit_test(test_two_stacks),
 		cmocka_unit_test(test_header_alone),
 		cmocka_unit_test(test_every_truncation),

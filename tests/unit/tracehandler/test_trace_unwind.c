@@ -31,6 +31,11 @@ static void frame(struct fixture *f, size_t i, uint64_t fp, uint64_t ret)
 	f->words[i + 1] = ret;
 }
 
+static bool is_code(void *arg, uint64_t addr)
+{
+	return addr - 0x400000 < 0x100000 || addr - 0x8048000 < 0x1000;
+}
+
 /* Frames at words 4, 10 and 20; the outermost has no caller. */
 static void make(struct fixture *f)
 {
@@ -42,6 +47,7 @@ static void make(struct fixture *f)
 	f->regs.gpr[ABI_REG_SP] = AT(2);
 	f->regs.gpr[ABI_REG_BP] = AT(4);
 	f->stack.regs = &f->regs;
+	f->stack.is_code = is_code;
 	f->stack.here.bytes = (const uint8_t *)f->words;
 	f->stack.here.start = BASE;
 	f->stack.here.size = sizeof(f->words);
@@ -64,6 +70,43 @@ static void test_to_the_root(void **state)
 	assert_int_equal(f.pcs[1], 0x401100);
 	assert_int_equal(f.pcs[2], 0x401200);
 	assert_int_equal(f.pcs[3], 0x401300);
+}
+
+/* It has set up no frame: the caller is left out, so the stack is not complete. */
+static void test_an_address_below_the_frame(void **state)
+{
+	struct fixture f;
+
+	make(&f);
+	f.words[3] = 0x401234;
+	assert_int_equal(walk(&f), 4);
+	assert_int_equal(f.why, TRACE_END_TOP);
+	f.stack.here.size = 8 * 15;
+	assert_int_equal(walk(&f), 3);
+	assert_int_equal(f.why, TRACE_END_NO_FP);
+}
+
+/* The code ahead leads to the caller: push %rbp; mov %rsp,%rbp; ret. */
+static void test_by_the_code(void **state)
+{
+	static const uint8_t code[] = { 0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3 };
+	bool bare = false;
+	struct fixture f;
+
+	make(&f);
+	f.words[2] = 0x401234;
+	f.stack.code = code;
+	f.stack.code_len = sizeof(code);
+	f.stack.bare = &bare;
+	assert_int_equal(walk(&f), 5);
+	assert_int_equal(f.why, TRACE_END_ROOT);
+	assert_int_equal(f.pcs[1], 0x401234);
+	assert_int_equal(f.pcs[2], 0x401100);
+	assert_true(bare);
+	/* Its value in a caller without frame pointers may be zero. */
+	f.regs.gpr[ABI_REG_BP] = 0;
+	assert_int_equal(walk(&f), 2);
+	assert_int_equal(f.why, TRACE_END_NO_FP);
 }
 
 /* A zero return address is a root, too, and not a frame. */
@@ -197,6 +240,7 @@ static void test_compat(void **state)
 		.here = { (const uint8_t *)words, 0xffff1000, sizeof(words),
 			  ABI_STACK_WHOLE, 0 },
 		.compat = true,
+		.is_code = is_code,
 	};
 	uint64_t pcs[8];
 	enum trace_end why;
@@ -275,6 +319,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_root),
+		cmocka_unit_test(test_an_address_below_the_frame),
+		cmocka_unit_test(test_by_the_code),
 		cmocka_unit_test(test_zero_return_address),
 		cmocka_unit_test(test_no_frame_pointer_at_all),
 		cmocka_unit_test(test_only_towards_the_end),

@@ -246,6 +246,11 @@ static bool is_code(struct stepped *p, uint64_t pc)
 	return code.state == TRACE_CODE_HERE;
 }
 
+static bool walk_is_code(void *arg, uint64_t addr)
+{
+	return is_code(arg, addr + 1);
+}
+
 /*
  * In _init and _fini, which have no CFI, libdwfl follows rbp and misses their
  * caller.
@@ -325,7 +330,9 @@ static struct trace_piece copy(struct stepped *p, uint64_t start, uint64_t size,
 /* The stack with the red zone; in a signal's, the interrupted one as well. */
 static struct trace_stack copy_stack(struct stepped *p)
 {
-	struct trace_stack s = { .regs = &p->regs };
+	struct trace_stack s = { .regs = &p->regs,
+				 .is_code = walk_is_code,
+				 .arg = p };
 	uint64_t start = p->regs.gpr[ABI_REG_SP] - 128;
 
 	if (p->stack_end - start < sizeof(p->stack)) {
@@ -359,6 +366,8 @@ static void compare(struct stepped *p)
 	p->compared++;
 	if (same && why == TRACE_END_NO_CFI && failed) {
 		p->gaps++; /* crtbegin.o has no CFI */
+	} else if (same && why == TRACE_END_TOP) {
+		p->gaps++; /* nor has _init: nothing shows its frame */
 	} else if (same && why == TRACE_END_ROOT) {
 		memcpy(p->last, p->got, n * sizeof(*p->got));
 		p->n_last = n;
