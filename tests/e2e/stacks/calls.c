@@ -5,6 +5,8 @@
  *
  *     calls LEAF MS
  *
+ * It runs for that CPU time, and sleeps for two seconds, in which the map can be read.
+ *
  * LEAF: "frame", it has a usual frame; "moved", its frame pointer is moved after it was
  * set, as by HotSpot; "none", it has no frame.
  */
@@ -75,5 +77,6 @@ int main(int argc, char **argv)
 	end = clock() + atol(argv[2]) * (CLOCKS_PER_SEC / 1000);
 	while (clock() < end)
 		((void (*)(int))(void *)code)(100000);
+	sleep(2);
 	return 0;
 }
