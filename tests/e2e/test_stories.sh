@@ -62,7 +62,7 @@ both() {
 		jq -r '"\(.comm) \(.exit_code)"' | sort | paste -sd,)" \
 		"cc1 1,gcc 1,sh 1"
 	like "... with CPU time and coverage$1" "$("$PROFD" ps "${@:2}" --argv '*cc1 *bad.c*' \
-		"${below[@]}")" 'exit 1 +[0-9.]+m?s +[0-9]+ +[0-9]+%±[0-9]+% .*/cc1 '
+		"${below[@]}")" 'exit 1 +~?[0-9.]+m?s +[0-9]+ +[0-9]+%±[0-9]+% .*/cc1 '
 	like "ps --tree: a process that ended, and what it started$1" \
 		"$("$PROFD" ps "${@:2}" "${span[@]}" --tree "$make" | sed -n 2,3p)" \
 		"^ *$make .* exit 2 .*mk_stories .*

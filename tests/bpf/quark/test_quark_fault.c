@@ -140,8 +140,11 @@ int timerfd_create(int clock, int flags)
 	return fails(TIMER) ? -1 : real(clock, flags);
 }
 
-/* Blocks in use. A sanitizer has an allocator of its own, and sees leaks. */
-static long blocks;
+/*
+ * Blocks in use; quark's reader of /proc has threads. A sanitizer has an allocator of its
+ * own, and sees leaks.
+ */
+static _Atomic long blocks;
 
 #ifndef __SANITIZE_ADDRESS__
 extern char __executable_start, etext;
