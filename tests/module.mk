@@ -123,7 +123,7 @@ check-watch: deps
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-watch-built
 
 check-watch-built: all $(REAPER)
-	$(Q)TEST_TIMEOUT=600 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/watch/test_*.sh)
+	$(Q)TEST_TIMEOUT=1200 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/watch/test_*.sh)
 
 .PHONY: check-watch check-watch-built
 
