@@ -11,6 +11,10 @@
  *
  *	on a CPU + run queue + waits + the open interval = time since its begin
  *
+ * A sum has its time in slots, each for the time from one edge to the next. User space sets
+ * an edge before its time comes; an interval that contains it is split there, whenever it
+ * ends. After the edge the iterator adds what is open, and user space reads the slot.
+ *
  * Sums are of an image, of a reason, system call and kind of descriptor, and, for waits, of
  * a site. They are in an array that user space has mapped, an index finds them by their
  * key, and a thread remembers those it used last.
@@ -142,6 +146,17 @@ struct abi_wait_span {
 /* Set in 'threads' until the first thread of a new head counts. */
 #define ABI_WAIT_HEAD_NEW 0x80000000U
 
+/*
+ * The slot of a time is the one that began last before it: wait_begins[i] is the begin of
+ * slot i, UINT64_MAX if it has none. Edges may be set as long as they are ahead.
+ */
+#define ABI_WAIT_SLOTS 4 /* a power of 2 */
+
+struct abi_wait_slot {
+	__u64 count; /* of intervals that ended in it */
+	__u64 ns; /* of these, and of open ones up to the last cut */
+};
+
 struct abi_wait_sum {
 	struct abi_wait_key key;
 	union {
@@ -149,10 +164,13 @@ struct abi_wait_sum {
 		__u32 threads; /* of the image now */
 	};
 	__u32 user; /* its number in wait_users */
-	__u64 count; /* of intervals that ended */
-	__u64 ns; /* of these, and of open ones up to the last cut */
+	struct abi_wait_slot slots[ABI_WAIT_SLOTS];
 	/* Of a head: */
-	__u64 cpu_ns; /* by the kernel's account of the same threads */
+	/*
+	 * By the kernel's account of the same threads. What runs at an edge is charged the
+	 * clock's time up to it, which is set right when its CPU time is known.
+	 */
+	__u64 cpu_ns[ABI_WAIT_SLOTS];
 	__u64 wall_ns; /* of threads that have left the image */
 	__u64 copies_full; /* bpf/limit.bpf.h: ABI_WAIT_COPIES */
 	/* Set by user space, and inherited by fork; all zeros: not known. */
@@ -180,7 +198,7 @@ struct abi_wait_counters {
 
 #ifndef __bpf__
 ABI_ASSERT(sizeof(struct abi_wait_key) == 32);
-ABI_ASSERT(sizeof(struct abi_wait_sum) == 112);
+ABI_ASSERT(sizeof(struct abi_wait_sum) == 184);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_RESERVED);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_CALL_REASON + 1);
 #endif

@@ -52,7 +52,8 @@ enum state {
 struct thread {
 	__u64 word; /* see above */
 	__u64 begin; /* of its account with this image */
-	__u64 cpu_ns; /* the kernel's account, when its CPU time was last added */
+	__u64 cpu_ns; /* of the kernel's account: what was added as its CPU time */
+	__u64 on_since; /* it was put on its CPU, or did its exec there: it is STATE_ON */
 	struct abi_wait_key key; /* of its image; 'what' is the sum looked for */
 	__u32 uid;
 	__u32 head; /* the sum of its time on a CPU */
@@ -160,9 +161,25 @@ static __always_inline __u32 thread_state_sum(const struct thread *t, __u32 stat
 }
 
 /* The interval of the old word ends. */
-static __always_inline void thread_close(const struct thread *t, __u64 old, __u64 now, __u32 found)
+static __always_inline void thread_close(const struct thread *t, __u64 old,
+					 const struct moment *now, __u32 found, __u64 cpu)
 {
-	sum_add(thread_state_sum(t, STATE_OF(old), found), now - SINCE_OF(old), true);
+	sum_add(thread_state_sum(t, STATE_OF(old), found), SINCE_OF(old), now, cpu, true);
+}
+
+/*
+ * CPU time that is in no sum yet: of a thread that leaves its CPU, whose account is exact.
+ * Cuts have added the clock's time up to the begin of the open interval; that its word
+ * tells so leaves no moment in which it is added twice.
+ */
+static __always_inline __u64 thread_take_cpu(struct thread *t, struct task_struct *cast, __u64 old)
+{
+	__u64 all = cast->se.sum_exec_runtime, cpu = all - t->cpu_ns;
+
+	t->cpu_ns = all;
+	if (STATE_OF(old) == STATE_ON && SINCE_OF(old) > t->on_since)
+		cpu -= SINCE_OF(old) - t->on_since;
+	return cpu;
 }
 
 /* --- switches ------------------------------------------------------------------ */
@@ -171,18 +188,19 @@ static __always_inline void thread_close(const struct thread *t, __u64 old, __u6
  * The switch to this thread was not seen: on some hosts no program runs in the context of a
  * certain process. It was on the CPU for as long as the kernel accounts for.
  */
-static __always_inline void switch_missed(const struct thread *t, __u64 old, __u64 now, __u64 cpu,
-					  __u32 before)
+static __always_inline void switch_missed(const struct thread *t, __u64 old,
+					  const struct moment *now, __u64 cpu, __u32 before)
 {
-	__u64 all = now - SINCE_OF(old), on = cpu < all ? cpu : all;
+	__u64 all = now->time - SINCE_OF(old), on = cpu < all ? cpu : all;
+	const struct moment in = moment_of(now->time - on);
 
 	__sync_fetch_and_add(&wait_counters.missed, 1);
-	sum_add(before, all - on, true);
-	sum_add(t->head, on, true);
+	sum_add(before, SINCE_OF(old), &in, 0, true);
+	sum_add(t->head, in.time, now, cpu, true);
 }
 
 static __always_inline void switch_out(struct task_struct *task, bool preempt, __u32 state,
-				       __u64 now)
+				       const struct moment *now)
 {
 	struct task_struct *cast = task_cast(task);
 	struct thread *t = thread_of(task);
@@ -205,48 +223,48 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 		t->queue_sum = thread_plain_sum(t, woken_what(task));
 	} else {
 		what = wait_what(task, state);
-		t->wait_sum = thread_sum(
-			t, what, site_of(task, t->head, t->seed, ABI_WAIT_WHAT_NR(what)), now);
+		t->wait_sum =
+			thread_sum(t, what, site_of(task, t->head, t->seed, ABI_WAIT_WHAT_NR(what)),
+				   now->time);
 	}
-	old = __sync_lock_test_and_set(&t->word, WORD(now, to));
-	cpu = cast->se.sum_exec_runtime - t->cpu_ns;
-	t->cpu_ns += cpu;
-	sum_add_cpu(t->head, cpu);
+	old = __sync_lock_test_and_set(&t->word, WORD(now->time, to));
+	cpu = thread_take_cpu(t, cast, old);
 	if (STATE_OF(old) == STATE_QUEUED)
 		switch_missed(t, old, now, cpu, queued);
 	else if (STATE_OF(old) == STATE_WAITS)
 		switch_missed(t, old, now, cpu, waited);
 	else
-		thread_close(t, old, now, t->head);
+		thread_close(t, old, now, t->head, cpu);
 	if (to == STATE_DEAD)
-		sum_leave(t->head, now - t->begin);
+		sum_leave(t->head, now->time - t->begin);
 }
 
-static __always_inline void switch_in(struct task_struct *task, __u64 now)
+static __always_inline void switch_in(struct task_struct *task, const struct moment *now)
 {
 	struct thread *t = thread_of(task);
 	__u64 old;
 
 	if (!t || !t->word)
 		return;
-	old = __sync_lock_test_and_set(&t->word, WORD(now, STATE_ON));
+	t->on_since = now->time;
+	old = __sync_lock_test_and_set(&t->word, WORD(now->time, STATE_ON));
 	if (STATE_OF(old) == STATE_WAITS)
 		__sync_fetch_and_add(&wait_counters.unwoken, 1);
 	else if (STATE_OF(old) == STATE_ON)
 		__sync_fetch_and_add(&wait_counters.missed, 1);
-	thread_close(t, old, now, t->queue_sum);
+	thread_close(t, old, now, t->queue_sum, 0);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(wait_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	__u64 now = bpf_ktime_get_boot_ns();
+	const struct moment now = moment_now();
 
 	if (prev->pid)
-		switch_out(prev, preempt, prev_state, now);
+		switch_out(prev, preempt, prev_state, &now);
 	if (next->pid)
-		switch_in(next, now);
+		switch_in(next, &now);
 	return 0;
 }
 
@@ -255,21 +273,23 @@ int BPF_PROG(wait_switch, bool preempt, struct task_struct *prev, struct task_st
 static __always_inline void thread_wake(struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
-	__u64 old, now;
+	struct moment now;
+	__u64 old;
 
 	if (!t)
 		return;
 	old = thread_word(t);
 	if (STATE_OF(old) != STATE_WAITS && STATE_OF(old) != STATE_FOUND)
 		return;
-	now = bpf_ktime_get_boot_ns();
+	now = moment_now();
 	if (!t->wait_sum)
 		t->wait_sum = thread_sum(t, QUEUE_WHAT(ABI_WAIT_OTHER), ABI_WAIT_SITE_BEFORE, 0);
 	t->queue_sum = thread_plain_sum(t, woken_what(task));
 	/* The iterator may cut the interval meanwhile, once for each of its runs. */
 	for (int i = 0; i < 4; i++) {
-		if (__sync_val_compare_and_swap(&t->word, old, WORD(now, STATE_QUEUED)) == old) {
-			thread_close(t, old, now, t->wait_sum);
+		if (__sync_val_compare_and_swap(&t->word, old, WORD(now.time, STATE_QUEUED)) ==
+		    old) {
+			thread_close(t, old, &now, t->wait_sum, 0);
 			return;
 		}
 		old = thread_word(t);
@@ -347,19 +367,25 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(wait_exec, struct task_struct *task, pid_t old_pid)
 {
 	struct thread *t = thread_of(task);
-	__u64 now, old;
+	struct moment now;
+	__u64 old, on;
 
 	if (!t || !t->word)
 		return 0;
-	now = bpf_ktime_get_boot_ns();
-	old = __sync_lock_test_and_set(&t->word, WORD(now, STATE_MOVING));
-	thread_close(t, old, now, t->head);
-	sum_leave(t->head, now - t->begin);
+	now = moment_now();
+	old = __sync_lock_test_and_set(&t->word, WORD(now.time, STATE_MOVING));
+	/* As in a cut: the kernel's account is behind. */
+	on = now.time - SINCE_OF(old);
+	t->cpu_ns += STATE_OF(old) == STATE_ON ? now.time - t->on_since : on;
+	t->on_since = now.time;
+	thread_close(t, old, &now, t->head, on);
+	sum_leave(t->head, now.time - t->begin);
 	thread_set_image(t, task);
 	sum_enter(t->head);
-	t->begin = now;
+	t->begin = now.time;
 	/* Not if it was switched out meanwhile. */
-	__sync_val_compare_and_swap(&t->word, WORD(now, STATE_MOVING), WORD(now, STATE_ON));
+	__sync_val_compare_and_swap(&t->word, WORD(now.time, STATE_MOVING),
+				    WORD(now.time, STATE_ON));
 	return 0;
 }
 
@@ -392,19 +418,21 @@ static __always_inline void thread_found(struct thread *t, struct task_struct *t
 
 static __always_inline void thread_cut(struct thread *t, struct task_struct *task)
 {
-	__u64 at = wait_cut_at, old;
+	const struct moment at = moment_of(wait_cut_at);
 	__u32 state, found;
+	__u64 old, cpu;
 
 	for (int i = 0; i < 4; i++) {
 		old = thread_word(t);
 		state = STATE_OF(old);
-		if (state == STATE_MOVING || state == STATE_DEAD || SINCE_OF(old) >= at)
+		if (state == STATE_MOVING || state == STATE_DEAD || SINCE_OF(old) >= at.time)
 			return;
 		found = t->wait_sum ?: task_on_cpu(task_cast(task)) ? t->head : t->queue_sum;
 		found = thread_state_sum(t, state, found);
-		if (__sync_val_compare_and_swap(&t->word, old, WORD(at, state)) != old)
+		if (__sync_val_compare_and_swap(&t->word, old, WORD(at.time, state)) != old)
 			continue;
-		sum_add(found, at - SINCE_OF(old), false);
+		cpu = state == STATE_ON ? at.time - SINCE_OF(old) : 0;
+		sum_add(found, SINCE_OF(old), &at, cpu, false);
 		return;
 	}
 }

@@ -15,6 +15,7 @@
 #include "bpf/abi_wait.h"
 #include "bpf/wait/wait.skel.h"
 #include "profiler/waiting/calls.h"
+#include "profiler/waiting/edges.h"
 #include "profiler/waiting/sums.h"
 
 #define SUMS_RING_BYTES (4 << 20)
@@ -23,13 +24,15 @@
 
 /* Read and given so far. */
 struct sums_seen {
-	uint64_t count, ns, cpu_ns, wall_ns;
+	struct abi_wait_slot slots[ABI_WAIT_SLOTS];
+	__u64 cpu_ns[ABI_WAIT_SLOTS], wall_ns;
 	bool given;
 };
 
 struct waiting_sums {
 	struct wait_bpf *skel;
 	struct bpf_link *iter;
+	struct waiting_edges edges;
 	struct abi_wait_sum *sums; /* mapped */
 	struct sums_seen *seen; /* by number */
 	uint8_t *final; /* of heads: no thread is left */
@@ -109,6 +112,7 @@ int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
 	*what = "loading the programs of --wait";
 	err = sums_load(s, copy_all);
 	if (!err) {
+		waiting_edges_init(&s->edges, s->skel->data->wait_begins);
 		*what = "mapping the sums of --wait";
 		err = sums_map(s);
 	}
@@ -178,6 +182,22 @@ int waiting_sums_epoll_fd(const struct waiting_sums *s)
 	return s->ring ? ring_epoll_fd(s->ring) : -1;
 }
 
+void waiting_sums_edges(struct waiting_sums *s, const uint64_t *times, size_t n,
+			uint64_t now)
+{
+	waiting_edges_set(&s->edges, times, n, now);
+}
+
+uint64_t waiting_sums_edge(const struct waiting_sums *s)
+{
+	return waiting_edges_first(&s->edges);
+}
+
+bool waiting_sums_pass(struct waiting_sums *s, uint64_t time)
+{
+	return waiting_edges_pass(&s->edges, time);
+}
+
 int waiting_sums_cut(struct waiting_sums *s, uint64_t time)
 {
 	ssize_t n;
@@ -232,17 +252,42 @@ static void sums_find_final(struct waiting_sums *s, uint32_t end)
 }
 
 /*
- * The difference; a cut that came after the end of an interval is taken back by it, so a
- * sum may shrink for a moment: then it is 0, and the next one is less.
+ * The difference, in slots whose values are 'step' words apart. What a cut or an edge has
+ * added too much is taken back later, so a sum may shrink for a moment: then it is 0, and
+ * the next one is less.
  */
-static uint64_t sums_delta(const __u64 *now, uint64_t *seen)
+static uint64_t sums_delta(const struct waiting_sums *s, const __u64 *now,
+			   __u64 *seen, size_t step)
 {
-	uint64_t v = __atomic_load_n(now, __ATOMIC_RELAXED), delta = v - *seen;
+	__u64 values[ABI_WAIT_SLOTS], delta = 0;
 
+	for (uint32_t i = 0; i < ABI_WAIT_SLOTS; i++) {
+		values[i] = seen[i * step];
+		if (waiting_edges_before(&s->edges, i))
+			values[i] = __atomic_load_n(&now[i * step],
+						    __ATOMIC_RELAXED);
+		delta += values[i] - seen[i * step];
+	}
 	if ((int64_t)delta <= 0)
 		return 0;
-	*seen = v;
+	for (uint32_t i = 0; i < ABI_WAIT_SLOTS; i++)
+		seen[i * step] = values[i];
 	return delta;
+}
+
+#define SUMS_SLOT_WORDS (sizeof(struct abi_wait_slot) / sizeof(__u64))
+
+static void sums_get_head(struct waiting_sums *s, uint32_t i,
+			  struct waiting_sum *out)
+{
+	const struct abi_wait_sum *sum = &s->sums[i];
+	struct sums_seen *seen = &s->seen[i];
+	uint64_t wall = __atomic_load_n(&sum->wall_ns, __ATOMIC_RELAXED);
+
+	out->threads = sum->threads & ~ABI_WAIT_HEAD_NEW;
+	out->cpu_ns = sums_delta(s, sum->cpu_ns, seen->cpu_ns, 1);
+	out->wall_ns = wall - seen->wall_ns;
+	seen->wall_ns = wall;
 }
 
 /* False: nothing was added. */
@@ -258,14 +303,13 @@ static bool sums_get(struct waiting_sums *s, uint32_t i, uint32_t what,
 		.key.tgid = sum->key.tgid,
 		.what = what,
 		.site = sum->key.site,
-		.count = sums_delta(&sum->count, &seen->count),
-		.ns = sums_delta(&sum->ns, &seen->ns),
+		.count = sums_delta(s, &sum->slots[0].count,
+				    &seen->slots[0].count, SUMS_SLOT_WORDS),
+		.ns = sums_delta(s, &sum->slots[0].ns, &seen->slots[0].ns,
+				 SUMS_SLOT_WORDS),
 	};
-	if (sums_is_head(what)) {
-		out->threads = sum->threads & ~ABI_WAIT_HEAD_NEW;
-		out->cpu_ns = sums_delta(&sum->cpu_ns, &seen->cpu_ns);
-		out->wall_ns = sums_delta(&sum->wall_ns, &seen->wall_ns);
-	}
+	if (sums_is_head(what))
+		sums_get_head(s, i, out);
 	if (!out->count && !out->ns && !out->cpu_ns && !out->wall_ns)
 		return false;
 	out->first = out->site >= ABI_WAIT_SITE_LEAST && !seen->given;
@@ -314,6 +358,24 @@ static bool sums_is_final(const struct waiting_sums *s, uint32_t i,
 	return head < ABI_WAIT_SUMS && s->final[head];
 }
 
+/* Heads the last: others ask for theirs. */
+static void
+sums_free_final(struct waiting_sums *s, uint32_t end,
+		void (*fn)(void *arg, const struct waiting_sum *sum), void *arg)
+{
+	uint32_t what;
+
+	for (int heads = 0; heads < 2; heads++)
+		for (uint32_t i = ABI_WAIT_RESERVED; i < end; i++) {
+			what = sums_what(&s->sums[i]);
+			if (!what || sums_is_head(what) != heads ||
+			    !sums_is_final(s, i, what))
+				continue;
+			sums_give_last(s, i, fn, arg);
+			sums_free_one(s, i);
+		}
+}
+
 void waiting_sums_read(struct waiting_sums *s,
 		       void (*fn)(void *arg, const struct waiting_sum *sum),
 		       void *arg)
@@ -330,16 +392,9 @@ void waiting_sums_read(struct waiting_sums *s,
 		if (what && sums_get(s, i, what, &sum))
 			fn(arg, &sum);
 	}
-	/* Heads the last: others ask for theirs. */
-	for (int heads = 0; heads < 2; heads++)
-		for (uint32_t i = ABI_WAIT_RESERVED; i < end; i++) {
-			what = sums_what(&s->sums[i]);
-			if (!what || sums_is_head(what) != heads ||
-			    !sums_is_final(s, i, what))
-				continue;
-			sums_give_last(s, i, fn, arg);
-			sums_free_one(s, i);
-		}
+	/* Not while there may be time of after the edge, which was not read. */
+	if (waiting_sums_edge(s) > clock_boottime_ns())
+		sums_free_final(s, end, fn, arg);
 }
 
 void waiting_sums_spans(struct waiting_sums *s,

@@ -14,7 +14,7 @@
 
 struct waiting_sums;
 
-/* What was added to a sum since the last call of waiting_sums_read(). */
+/* What was added to a sum since the last call of waiting_sums_read(), before the first edge. */
 struct waiting_sum {
 	struct abi_key
 		key; /* of the image; all zeros: of several, for want of room */
@@ -39,8 +39,18 @@ int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
 void waiting_sums_free(struct waiting_sums *s);
 
 /*
- * Adds all open intervals to their sums, up to 'time' (CLOCK_BOOTTIME, ns; not in the
- * future). What ended since then is in the sums too. Some 0.5 us a thread. 0 or -errno.
+ * Sets the edges that are to come, as waiting_edges_set() (CLOCK_BOOTTIME, ns). Until the
+ * first of them is passed, what is read is of before it.
+ */
+void waiting_sums_edges(struct waiting_sums *s, const uint64_t *times, size_t n,
+			uint64_t now);
+/* As waiting_edges_first() and waiting_edges_pass(). */
+uint64_t waiting_sums_edge(const struct waiting_sums *s);
+bool waiting_sums_pass(struct waiting_sums *s, uint64_t time);
+/*
+ * Adds all open intervals to their sums, up to 'time' (not in the future), which is an
+ * edge, as a rule. Else what ended since then is in the sums too. Some 0.5 us a thread.
+ * 0 or -errno.
  */
 int waiting_sums_cut(struct waiting_sums *s, uint64_t time);
 /*
