@@ -40,6 +40,7 @@ enum state {
 	STATE_FOUND, /* by the iterator, running or not: its first event tells */
 	STATE_MOVING, /* on a CPU, inside an exec: the cut does not know the image */
 	STATE_DEAD,
+	STATE_OPENING, /* the rest is being written; it did not begin */
 };
 
 #define STATE_BITS 3
@@ -82,6 +83,12 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 static __always_inline __u64 thread_word(struct thread *t)
 {
 	return *(volatile __u64 *)&t->word;
+}
+
+/* Whether its account was opened: until then nothing else here may be read or written. */
+static __always_inline bool thread_opened(struct thread *t)
+{
+	return SINCE_OF(thread_word(t));
 }
 
 /* --- its image and sums -------------------------------------------------------- */
@@ -207,7 +214,7 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 	__u32 to = STATE_WAITS, queued, waited, what;
 	__u64 old, cpu;
 
-	if (!t || !t->word)
+	if (!t || !thread_opened(t))
 		return;
 	queued = t->queue_sum;
 	waited = t->wait_sum;
@@ -228,6 +235,8 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 				   now->time);
 	}
 	old = __sync_lock_test_and_set(&t->word, WORD(now->time, to));
+	if (STATE_OF(old) == STATE_DEAD)
+		return;
 	cpu = thread_take_cpu(t, cast, old);
 	if (STATE_OF(old) == STATE_QUEUED)
 		switch_missed(t, old, now, cpu, queued);
@@ -244,7 +253,7 @@ static __always_inline void switch_in(struct task_struct *task, const struct mom
 	struct thread *t = thread_of(task);
 	__u64 old;
 
-	if (!t || !t->word)
+	if (!t || !thread_opened(t))
 		return;
 	t->on_since = now->time;
 	old = __sync_lock_test_and_set(&t->word, WORD(now->time, STATE_ON));
@@ -323,14 +332,23 @@ int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
 	return 0;
 }
 
+/*
+ * Its first wake-up and the iterator may both open it, and the iterator may lose its CPU in
+ * between for a while, in which the thread runs and even ends.
+ */
+static __always_inline bool thread_claim(struct thread *t)
+{
+	return !__sync_val_compare_and_swap(&t->word, 0, STATE_OPENING);
+}
+
 /* From here on its events are seen. */
 static __always_inline void thread_begin(struct thread *t, __u32 state)
 {
 	__u64 now = bpf_ktime_get_boot_ns();
 
 	t->begin = now;
-	if (!__sync_val_compare_and_swap(&t->word, 0, WORD(now, state)))
-		sum_enter(t->head);
+	sum_enter(t->head);
+	__sync_lock_test_and_set(&t->word, WORD(now, state));
 }
 
 /* A new process has the mappings of the one that forks, whose context this is. */
@@ -353,7 +371,7 @@ int BPF_PROG(wait_wakeup_new, struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
 
-	if (!t || t->word)
+	if (!t || !thread_claim(t))
 		return 0;
 	thread_set_image(t, task);
 	t->cpu_ns = task->se.sum_exec_runtime;
@@ -370,7 +388,7 @@ int BPF_PROG(wait_exec, struct task_struct *task, pid_t old_pid)
 	struct moment now;
 	__u64 old, on;
 
-	if (!t || !t->word)
+	if (!t || !thread_opened(t))
 		return 0;
 	now = moment_now();
 	old = __sync_lock_test_and_set(&t->word, WORD(now.time, STATE_MOVING));
@@ -396,6 +414,16 @@ static __always_inline bool task_on_cpu(struct task_struct *task)
 	return !bpf_core_field_exists(task->on_cpu) || task->on_cpu;
 }
 
+/* Its last switch may have been before the account was opened. */
+static __always_inline void thread_ended(struct thread *t)
+{
+	__u64 old = thread_word(t);
+
+	if (STATE_OF(old) == STATE_FOUND &&
+	    __sync_val_compare_and_swap(&t->word, old, WORD(SINCE_OF(old), STATE_DEAD)) == old)
+		sum_leave(t->head, SINCE_OF(old) - t->begin);
+}
+
 /* Opens the account of a thread that was there before. */
 static __always_inline void thread_found(struct thread *t, struct task_struct *task)
 {
@@ -403,7 +431,7 @@ static __always_inline void thread_found(struct thread *t, struct task_struct *t
 	__u32 state = cast->__state;
 
 	/* One that is new is in wait_wakeup_new() soon. */
-	if (state & (TASK_DEAD | TASK_NEW))
+	if (state & (TASK_DEAD | TASK_NEW) || !thread_claim(t))
 		return;
 	thread_set_image(t, task);
 	t->cpu_ns = cast->se.sum_exec_runtime;
@@ -414,6 +442,8 @@ static __always_inline void thread_found(struct thread *t, struct task_struct *t
 			t, wait_what(task, state),
 			cast->flags & PF_KTHREAD ? ABI_WAIT_SITE_NONE : ABI_WAIT_SITE_BEFORE, 0);
 	thread_begin(t, STATE_FOUND);
+	if (*(volatile unsigned int *)&cast->__state & TASK_DEAD)
+		thread_ended(t);
 }
 
 static __always_inline void thread_cut(struct thread *t, struct task_struct *task)
@@ -450,9 +480,10 @@ int wait_cut(struct bpf_iter__task *ctx)
 		__sync_fetch_and_add(&wait_counters.untracked, 1);
 		return 0;
 	}
-	if (!thread_word(t))
+	if (!thread_opened(t)) {
 		thread_found(t, task);
-	else
+	} else {
 		thread_cut(t, task);
+	}
 	return 0;
 }
