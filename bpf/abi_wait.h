@@ -163,7 +163,8 @@ struct abi_wait_sum {
 		__u32 head; /* the number of the head; or, of a head itself: */
 		__u32 threads; /* of the image now */
 	};
-	__u32 user; /* its number in wait_users */
+	__u16 user; /* its number in wait_users */
+	__u16 retired; /* enum abi_wait_retired */
 	struct abi_wait_slot slots[ABI_WAIT_SLOTS];
 	/* Of a head: */
 	/*
@@ -175,6 +176,17 @@ struct abi_wait_sum {
 	__u64 copies_full; /* bpf/limit.bpf.h: ABI_WAIT_COPIES */
 	/* Set by user space, and inherited by fork; all zeros: not known. */
 	struct abi_wait_span spans[ABI_WAIT_SPANS];
+};
+
+/*
+ * A sum of waits to which nothing was added for long: user space takes it out of the index
+ * and retires it. A cut pins those that threads still have as that of their wait, and user
+ * space frees the others, since a thread takes no retired sum that it remembers.
+ */
+enum abi_wait_retired {
+	ABI_WAIT_ACTIVE,
+	ABI_WAIT_RETIRED,
+	ABI_WAIT_PINNED,
 };
 
 /* Sums in use of a user; those with the same hash share it. */

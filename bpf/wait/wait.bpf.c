@@ -136,11 +136,21 @@ static __noinline __u32 thread_find_sum(struct thread *t, __u32 what, __u64 site
 	return sum_find(&t->key, t->uid, i);
 }
 
+/* Whether a sum that was used last is still what it was. */
+static __always_inline bool thread_has_sum(const struct thread *t, __u32 i, __u32 what, __u64 site)
+{
+	const struct abi_wait_sum *s = sum_at(i);
+
+	return s && s->key.what == what && s->key.site == site && !s->retired &&
+	       (s->head == t->head || i == t->head);
+}
+
 static __always_inline __u32 thread_sum(struct thread *t, __u32 what, __u64 site, __u64 now)
 {
 	__u32 at = (what ^ what >> 8 ^ what >> 16 ^ site) & (LAST_SUMS - 1), i;
 
-	if (t->last_what[at] == what && t->last_site[at] == site && !wait_copy_all)
+	if (t->last_what[at] == what && t->last_site[at] == site &&
+	    thread_has_sum(t, t->last_sum[at], what, site) && !wait_copy_all)
 		return t->last_sum[at];
 	i = thread_find_sum(t, what, site, now);
 	/* What found no room, or was not copied, may be the next time. */
@@ -467,6 +477,14 @@ static __always_inline void thread_cut(struct thread *t, struct task_struct *tas
 	}
 }
 
+static __always_inline void thread_pin(const struct thread *t)
+{
+	struct abi_wait_sum *s = sum_at(t->wait_sum);
+
+	if (s && s->retired)
+		s->retired = ABI_WAIT_PINNED;
+}
+
 SEC("iter/task")
 int wait_cut(struct bpf_iter__task *ctx)
 {
@@ -484,6 +502,7 @@ int wait_cut(struct bpf_iter__task *ctx)
 		thread_found(t, task);
 	} else {
 		thread_cut(t, task);
+		thread_pin(t);
 	}
 	return 0;
 }

@@ -22,10 +22,19 @@
 #define SUMS_STACK_COPY (64 * 1024)
 #define SUMS_BYTES (ABI_WAIT_SUMS * sizeof(struct abi_wait_sum))
 
+/* A sum of waits rests, and is freed; with many of them in use earlier. */
+#define SUMS_REST_NS (300 * CLOCK_NSEC_PER_SEC)
+#define SUMS_REST_CROWDED_NS (20 * CLOCK_NSEC_PER_SEC)
+#define SUMS_TURN_NS (20 * CLOCK_NSEC_PER_SEC)
+#define SUMS_TURN_CROWDED_NS (2 * CLOCK_NSEC_PER_SEC)
+/* A program that found one in the index has stored it as its thread's after that. */
+#define SUMS_PIN_NS (500 * CLOCK_NSEC_PER_MSEC)
+
 /* Read and given so far. */
 struct sums_seen {
 	struct abi_wait_slot slots[ABI_WAIT_SLOTS];
 	__u64 cpu_ns[ABI_WAIT_SLOTS], wall_ns;
+	uint64_t used; /* when something was added, or it was first seen */
 	bool given;
 };
 
@@ -38,6 +47,11 @@ struct waiting_sums {
 	uint8_t *final; /* of heads: no thread is left */
 	uint8_t *gone; /* of heads: waiting_sums_check() found no process */
 	uint32_t limit;
+	uint64_t now; /* of the reading */
+	uint64_t rest; /* 0: SUMS_REST_NS */
+	uint64_t turned; /* sums were retired */
+	uint64_t cut; /* the last cut began */
+	size_t retired; /* since the last turn */
 	struct ring *ring; /* of stacks; NULL: nobody wants them */
 	void (*stack)(void *arg, const struct abi_sample *rec, size_t len);
 	void *arg;
@@ -204,6 +218,7 @@ int waiting_sums_cut(struct waiting_sums *s, uint64_t time)
 	char c;
 	int fd, err = 0;
 
+	s->cut = clock_boottime_ns();
 	__atomic_store_n(&s->skel->bss->wait_cut_at, time, __ATOMIC_SEQ_CST);
 	fd = bpf_iter_create(bpf_link__fd(s->iter));
 	if (fd < 0)
@@ -310,8 +325,11 @@ static bool sums_get(struct waiting_sums *s, uint32_t i, uint32_t what,
 	};
 	if (sums_is_head(what))
 		sums_get_head(s, i, out);
-	if (!out->count && !out->ns && !out->cpu_ns && !out->wall_ns)
+	if (!out->count && !out->ns && !out->cpu_ns && !out->wall_ns) {
+		seen->used = seen->used ?: s->now;
 		return false;
+	}
+	seen->used = s->now;
 	out->first = out->site >= ABI_WAIT_SITE_LEAST && !seen->given;
 	seen->given |= out->first;
 	return true;
@@ -324,7 +342,10 @@ static void sums_free_one(struct waiting_sums *s, uint32_t i)
 	struct abi_wait_key key = sum->key;
 	uint32_t user = sum->user % ABI_WAIT_USERS;
 
-	bpf_map_delete_elem(bpf_map__fd(s->skel->maps.wait_index), &key);
+	/* The index has its successor, if one was made. */
+	if (!sum->retired)
+		bpf_map_delete_elem(bpf_map__fd(s->skel->maps.wait_index),
+				    &key);
 	memset(sum, 0, sizeof(*sum));
 	s->seen[i] = (struct sums_seen){ 0 };
 	s->gone[i] = false;
@@ -376,6 +397,77 @@ sums_free_final(struct waiting_sums *s, uint32_t end,
 		}
 }
 
+/* --- sums of waits that nobody uses ---------------------------------------------- */
+
+static uint64_t sums_rest(const struct waiting_sums *s)
+{
+	if (s->rest)
+		return s->rest;
+	return waiting_sums_crowded(s) ? SUMS_REST_CROWDED_NS : SUMS_REST_NS;
+}
+
+static uint64_t sums_turn_ns(const struct waiting_sums *s)
+{
+	if (s->rest)
+		return s->rest;
+	return waiting_sums_crowded(s) ? SUMS_TURN_CROWDED_NS : SUMS_TURN_NS;
+}
+
+void waiting_sums_rest(struct waiting_sums *s, uint64_t ns)
+{
+	s->rest = ns;
+}
+
+bool waiting_sums_wants_cut(const struct waiting_sums *s)
+{
+	uint64_t from = s->turned + SUMS_PIN_NS;
+
+	return s->retired && s->cut < from && clock_boottime_ns() >= from;
+}
+
+/* Takes it out of the index; a thread that waits there keeps it. */
+static void sums_retire(struct waiting_sums *s, uint32_t i)
+{
+	struct abi_wait_key key = s->sums[i].key;
+
+	if (!s->sums[i].retired)
+		bpf_map_delete_elem(bpf_map__fd(s->skel->maps.wait_index),
+				    &key);
+	__atomic_store_n(&s->sums[i].retired, ABI_WAIT_RETIRED,
+			 __ATOMIC_RELEASE);
+	s->retired++;
+}
+
+/*
+ * Frees those that were retired at the last turn and that no thread had at a cut after it,
+ * and retires those that have rested. What was added to them until now is read.
+ */
+static void sums_turn(struct waiting_sums *s, uint32_t end,
+		      void (*fn)(void *arg, const struct waiting_sum *sum),
+		      void *arg)
+{
+	uint64_t now = clock_boottime_ns(), rest = sums_rest(s);
+	uint32_t what, retired;
+
+	if (now - s->turned < sums_turn_ns(s) ||
+	    (s->retired && s->cut < s->turned + SUMS_PIN_NS))
+		return;
+	s->turned = now;
+	s->retired = 0;
+	for (uint32_t i = ABI_WAIT_RESERVED; i < end; i++) {
+		what = sums_what(&s->sums[i]);
+		if (!what || ABI_WAIT_WHAT_REASON(what) < ABI_WAIT_SLEEP)
+			continue;
+		retired = s->sums[i].retired;
+		if (retired == ABI_WAIT_RETIRED) {
+			sums_give_last(s, i, fn, arg);
+			sums_free_one(s, i);
+		} else if (retired || now - s->seen[i].used > rest) {
+			sums_retire(s, i);
+		}
+	}
+}
+
 void waiting_sums_read(struct waiting_sums *s,
 		       void (*fn)(void *arg, const struct waiting_sum *sum),
 		       void *arg)
@@ -383,6 +475,7 @@ void waiting_sums_read(struct waiting_sums *s,
 	uint32_t end = sums_end(s), what;
 	struct waiting_sum sum;
 
+	s->now = clock_boottime_ns();
 	sums_find_final(s, end);
 	for (uint32_t i = 0; i < ABI_WAIT_REASON_MAX; i++)
 		if (sums_get(s, i, ABI_WAIT_WHAT(ABI_WAIT_NO_CALL, i, 0), &sum))
@@ -393,8 +486,10 @@ void waiting_sums_read(struct waiting_sums *s,
 			fn(arg, &sum);
 	}
 	/* Not while there may be time of after the edge, which was not read. */
-	if (waiting_sums_edge(s) > clock_boottime_ns())
-		sums_free_final(s, end, fn, arg);
+	if (waiting_sums_edge(s) <= clock_boottime_ns())
+		return;
+	sums_free_final(s, end, fn, arg);
+	sums_turn(s, end, fn, arg);
 }
 
 void waiting_sums_spans(struct waiting_sums *s,

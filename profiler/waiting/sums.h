@@ -88,6 +88,13 @@ void waiting_sums_read(struct waiting_sums *s,
  * process is gone for kill(2) a moment before its last switch. The number of images.
  */
 size_t waiting_sums_check(struct waiting_sums *s);
+/*
+ * Sums of waits to which nothing was added for five minutes, or 20 seconds when they are
+ * many, are freed by reading, though their image lives. That needs a cut in between: true.
+ */
+bool waiting_sums_wants_cut(const struct waiting_sums *s);
+/* For tests: after this time, ns. */
+void waiting_sums_rest(struct waiting_sums *s, uint64_t ns);
 /* Sums are freed by reading them: whether that should be soon. */
 bool waiting_sums_crowded(const struct waiting_sums *s);
 void waiting_sums_counters(const struct waiting_sums *s,

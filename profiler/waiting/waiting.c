@@ -447,7 +447,7 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 					      : WAITING_READ_NS;
 	if (now - w->read >= pause && w->nkept < WAITING_KEPT_MAX) {
 		w->read = now;
-		if (waiting_lacks(w))
+		if (waiting_lacks(w) || waiting_sums_wants_cut(w->sums))
 			waiting_cut(w, now);
 		/* What is after an edge is not read before the edge is passed. */
 		waiting_read(w, MIN(now, waiting_edge(w)));
