@@ -21,14 +21,16 @@
 
 static void *spin(void *arg)
 {
-	for (;;)
+	for (volatile int i = 0; !arg; i++)
 		;
+	return arg;
 }
 
 static void *nap(void *arg)
 {
-	for (unsigned int i = 0;; i++)
+	for (unsigned int i = 0; !arg; i++)
 		usleep(i * 37 % 1000);
+	return arg;
 }
 
 static int to[2], from[2];
