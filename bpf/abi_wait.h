@@ -33,6 +33,7 @@
  *	wait_index	hash: struct abi_wait_key to the number of its sum
  *	wait_free	stack: numbers of sums that user space gave back, read and cleared
  *	samples		ring: the stacks of sites
+ *	wait_given	hash: number of a thread to struct abi_wait_given
  *
  * The sum of the time on a CPU is the head of its image's sums. It counts the threads of
  * the image: when there is none any more, its sums are final, and user space frees them.
@@ -191,6 +192,28 @@ enum abi_wait_retired {
 
 /* Sums in use of a user; those with the same hash share it. */
 #define ABI_WAIT_USERS 1024
+
+/*
+ * A thread that waits without a site, as it began before --wait did or was not copied:
+ * written by an iterator. User space copies its stack, and gives the wait a site by the
+ * thread's number. A cut takes that if the thread has not run meanwhile.
+ */
+struct abi_wait_open {
+	struct abi_key key;
+	__u32 tid;
+	__u32 flags; /* enum abi_sample_flags */
+	__u64 switches; /* of the thread so far */
+	char comm[ABI_COMM_LEN];
+	struct abi_regs regs;
+};
+
+#define ABI_WAIT_OPEN_MAX 64 /* that are given at a time */
+
+struct abi_wait_given {
+	struct abi_key key;
+	__u64 switches;
+	__u64 site; /* 0: it was taken */
+};
 
 /* X(name, gauge, "help"), for metrics. */
 #define ABI_WAIT_COUNTERS(X)                                              \

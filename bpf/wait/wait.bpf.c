@@ -58,8 +58,8 @@ struct thread {
 	struct abi_wait_key key; /* of its image; 'what' is the sum looked for */
 	__u32 uid;
 	__u32 head; /* the sum of its time on a CPU */
-	__u32 queue_sum; /* of the interval in the run queue, now or next */
-	__u32 wait_sum; /* likewise, of the wait; 0: not known (FOUND) */
+	__u64 queue_sum; /* of the interval in the run queue, now or next */
+	__u64 wait_sum; /* likewise, of the wait; 0: not known (FOUND) */
 	__u64 seed; /* of its image's sites */
 	__u64 last_site[LAST_SUMS];
 	__u32 last_what[LAST_SUMS], last_sum[LAST_SUMS];
@@ -485,6 +485,109 @@ static __always_inline void thread_pin(const struct thread *t)
 		s->retired = ABI_WAIT_PINNED;
 }
 
+/* --- waits without a site --------------------------------------------------------- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, ABI_WAIT_OPEN_MAX);
+	__type(key, __u32);
+	__type(value, struct abi_wait_given);
+} wait_given SEC(".maps");
+
+struct open_thread {
+	struct pt_regs regs;
+	struct abi_wait_open out;
+};
+
+/* Not per CPU: the iterator can be preempted, and only one runs at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct open_thread);
+} wait_open SEC(".maps");
+
+/* Set by user space: there is something in wait_given; threads up to this were listed. */
+__u32 wait_given_any;
+__u32 wait_list_after;
+
+static __always_inline __u64 task_switches(struct task_struct *task)
+{
+	return task->nvcsw + task->nivcsw;
+}
+
+/* The sum of a wait whose stack may still be copied. */
+static __always_inline struct abi_wait_sum *thread_open_sum(struct thread *t)
+{
+	__u32 state = STATE_OF(thread_word(t)), i = t->wait_sum;
+	struct abi_wait_sum *s = sum_at(i);
+
+	if ((state != STATE_WAITS && state != STATE_FOUND) || i < ABI_WAIT_RESERVED || !s)
+		return NULL;
+	return s->key.site != ABI_WAIT_SITE_NONE && s->key.site != ABI_WAIT_SITE_ROOM &&
+			       s->key.site < ABI_WAIT_SITE_LEAST
+		       ? s
+		       : NULL;
+}
+
+/* The wait of a thread gets the site that user space has copied, with all of its open time. */
+static __always_inline void thread_give(struct thread *t, struct task_struct *task)
+{
+	struct abi_wait_sum *old = thread_open_sum(t);
+	struct abi_wait_key key = {};
+	struct abi_wait_given *given;
+	__u32 tid = task->pid, made;
+	__u64 i = t->wait_sum;
+
+	given = bpf_map_lookup_elem(&wait_given, &tid);
+	if (!given || !old || !given->site || given->switches != task_switches(task) ||
+	    given->key.start_boottime != t->key.start_boottime ||
+	    given->key.exec_id != t->key.exec_id || !sum_room(sum_user(t->uid), wait_limit / 2))
+		return;
+	key.start_boottime = t->key.start_boottime;
+	key.exec_id = t->key.exec_id;
+	key.tgid = t->key.tgid;
+	key.what = old->key.what;
+	key.site = given->site;
+	made = sum_find(&key, t->uid, t->head);
+	if (made < ABI_WAIT_RESERVED)
+		return;
+	if (__sync_val_compare_and_swap(&t->wait_sum, i, made) == i)
+		given->site = 0;
+}
+
+SEC("iter/task")
+int wait_list(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct open_thread *open;
+	struct thread *t;
+	__u32 zero = 0;
+
+	if (!task || task->pid <= wait_list_after || task->flags & PF_KTHREAD)
+		return 0;
+	t = thread_of(task);
+	open = bpf_map_lookup_elem(&wait_open, &zero);
+	if (!t || !open || !thread_opened(t) || !thread_open_sum(t))
+		return 0;
+	open->out.switches = task_switches(task);
+	open->out.key.start_boottime = t->key.start_boottime;
+	open->out.key.exec_id = t->key.exec_id;
+	open->out.key.tgid = t->key.tgid;
+	open->out.tid = task->pid;
+	bpf_probe_read_kernel(open->out.comm, sizeof(open->out.comm), task->comm);
+	if (bpf_probe_read_kernel(&open->regs, sizeof(open->regs), (void *)bpf_task_pt_regs(task)))
+		return 0;
+	if (sampler_inside_exec(task, &open->regs))
+		return 0;
+	open->out.flags = arch_compat(&open->regs) ? ABI_SAMPLE_COMPAT : 0;
+	arch_fill_regs(&open->out.regs, &open->regs);
+	/* It is listed only if it has not run since. */
+	if (open->out.switches == task_switches(task))
+		bpf_seq_write(ctx->meta->seq, &open->out, sizeof(open->out));
+	return 0;
+}
+
 SEC("iter/task")
 int wait_cut(struct bpf_iter__task *ctx)
 {
@@ -501,6 +604,8 @@ int wait_cut(struct bpf_iter__task *ctx)
 	if (!thread_opened(t)) {
 		thread_found(t, task);
 	} else {
+		if (wait_given_any)
+			thread_give(t, task);
 		thread_cut(t, task);
 		thread_pin(t);
 	}

@@ -40,7 +40,7 @@ struct sums_seen {
 
 struct waiting_sums {
 	struct wait_bpf *skel;
-	struct bpf_link *iter;
+	struct bpf_link *iter, *list;
 	struct waiting_edges edges;
 	struct abi_wait_sum *sums; /* mapped */
 	struct sums_seen *seen; /* by number */
@@ -73,6 +73,7 @@ static int sums_load(struct waiting_sums *s, bool copy_all)
 	if (!s->skel)
 		return errno ? -errno : -ENOMEM;
 	bpf_program__set_autoattach(s->skel->progs.wait_cut, false);
+	bpf_program__set_autoattach(s->skel->progs.wait_list, false);
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
 		seed = (uint32_t)clock_boottime_ns();
 	s->skel->rodata->wait_seed = seed;
@@ -108,7 +109,10 @@ static int sums_attach(struct waiting_sums *s)
 	if (err)
 		return err;
 	s->iter = bpf_program__attach_iter(s->skel->progs.wait_cut, NULL);
-	return s->iter ? 0 : errno ? -errno : -ENOTSUP;
+	if (s->iter)
+		s->list = bpf_program__attach_iter(s->skel->progs.wait_list,
+						   NULL);
+	return s->list ? 0 : errno ? -errno : -ENOTSUP;
 }
 
 int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
@@ -151,6 +155,7 @@ void waiting_sums_free(struct waiting_sums *s)
 	if (!s)
 		return;
 	bpf_link__destroy(s->iter);
+	bpf_link__destroy(s->list);
 	ring_free(s->ring);
 	if (s->sums)
 		munmap(s->sums, SUMS_BYTES);
@@ -231,6 +236,48 @@ int waiting_sums_cut(struct waiting_sums *s, uint64_t time)
 		err = -errno;
 	close(fd);
 	return err;
+}
+
+/* --- waits without a site ---------------------------------------------------------- */
+
+size_t waiting_sums_list(struct waiting_sums *s, uint32_t after,
+			 struct abi_wait_open *out)
+{
+	const size_t room = ABI_WAIT_OPEN_MAX * sizeof(*out);
+	size_t len = 0;
+	ssize_t n = 0;
+	int fd;
+
+	__atomic_store_n(&s->skel->bss->wait_list_after, after,
+			 __ATOMIC_SEQ_CST);
+	fd = bpf_iter_create(bpf_link__fd(s->list));
+	if (fd < 0)
+		return 0;
+	do {
+		n = read(fd, (char *)out + len, room - len);
+		len += n > 0 ? (size_t)n : 0;
+	} while ((n > 0 && len < room) ||
+		 (n < 0 && (errno == EAGAIN || errno == EINTR)));
+	close(fd);
+	return len / sizeof(*out);
+}
+
+void waiting_sums_give(struct waiting_sums *s, const struct abi_wait_open *open,
+		       struct abi_wait_given *given, size_t n)
+{
+	int fd = bpf_map__fd(s->skel->maps.wait_given);
+
+	for (size_t i = 0; i < n; i++)
+		if (given[i].site)
+			bpf_map_update_elem(fd, &open[i].tid, &given[i], 0);
+	__atomic_store_n(&s->skel->bss->wait_given_any, 1, __ATOMIC_SEQ_CST);
+	waiting_sums_cut(s, clock_boottime_ns());
+	__atomic_store_n(&s->skel->bss->wait_given_any, 0, __ATOMIC_SEQ_CST);
+	for (size_t i = 0; i < n; i++)
+		if (given[i].site) {
+			bpf_map_lookup_elem(fd, &open[i].tid, &given[i]);
+			bpf_map_delete_elem(fd, &open[i].tid);
+		}
 }
 
 static uint32_t sums_end(const struct waiting_sums *s)

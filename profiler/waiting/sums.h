@@ -68,6 +68,19 @@ uint64_t waiting_sums_watermark(const struct waiting_sums *s);
 int waiting_sums_epoll_fd(const struct waiting_sums *s);
 
 /*
+ * Threads whose wait has no site, by number, those behind 'after': at most
+ * ABI_WAIT_OPEN_MAX. Returns how many.
+ */
+size_t waiting_sums_list(struct waiting_sums *s, uint32_t after,
+			 struct abi_wait_open *out);
+/*
+ * Gives sites to the waits of as many threads, of which each has one that is not 0. Of
+ * those that were taken it is 0 then.
+ */
+void waiting_sums_give(struct waiting_sums *s, const struct abi_wait_open *open,
+		       struct abi_wait_given *given, size_t n);
+
+/*
  * Calls 'fn' for each image that has threads, with its spans (bpf/abi_wait.h), which it
  * may change.
  */

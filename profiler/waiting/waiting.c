@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "profiler/waiting/edges.h"
+#include "profiler/waiting/opened.h"
 #include "profiler/waiting/sites.h"
 #include "profiler/waiting/spans.h"
 #include "profiler/waiting/sums.h"
@@ -47,6 +48,7 @@ struct waiting {
 	struct waiting_sums *sums;
 	struct waiting_sites sites;
 	struct waiting_spans spans;
+	struct waiting_opened opened;
 	struct pool pool; /* of 'kept' */
 	STAILQ_HEAD(, waiting_kept) kept; /* by time */
 	size_t nkept;
@@ -443,6 +445,8 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 	}
 	waiting_spans_tick(&w->spans, w->sums, now);
 	waiting_sites_tick(&w->sites, now);
+	waiting_opened_tick(&w->opened, w->sums, now, w->opts.stack,
+			    w->opts.arg);
 	pause = waiting_sums_crowded(w->sums) ? WAITING_CROWDED_NS
 					      : WAITING_READ_NS;
 	if (now - w->read >= pause && w->nkept < WAITING_KEPT_MAX) {
@@ -521,6 +525,8 @@ void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 	out->unheld = w->sites.refused;
 	out->again = w->sites.again;
 	out->differ = w->sites.differ;
+	out->opened = w->opened.copied;
+	out->unread = w->opened.unread;
 	waiting_sums_counters(w->sums, &kernel);
 #define X(name, gauge, help) out->name = kernel.name;
 	ABI_WAIT_COUNTERS(X)
@@ -552,6 +558,7 @@ int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 	}
 	w->read = w->edge = w->checked = clock_boottime_ns();
 	w->end = UINT64_MAX;
+	waiting_opened_init(&w->opened, w->read);
 	if (err)
 		waiting_free(w);
 	else
@@ -570,6 +577,7 @@ void waiting_free(struct waiting *w)
 		pool_give(&w->pool, k);
 	}
 	waiting_sums_free(w->sums);
+	waiting_opened_fini(&w->opened);
 	waiting_sites_fini(&w->sites);
 	free(w->stack);
 	pool_fini(&w->pool);

@@ -112,6 +112,8 @@ uint64_t waiting_keeps(const struct waiting *w);
 	X(nomem, 0, "sums in no profile: out of memory")                    \
 	X(cuts, 0, "times the open waits of all threads were cut")          \
 	X(cut_failed, 0, "... that failed: waits are in a later window")    \
+	X(opened, 0, "stacks of waits copied while they lasted")            \
+	X(unread, 0, "... that were not: unreadable, or the wait ended")    \
 	X(late, 0, "edges of windows that were set after their time")
 
 struct waiting_stats {
