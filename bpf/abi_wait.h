@@ -11,6 +11,10 @@
  *
  *	on a CPU + run queue + waits + the open interval = time since its begin
  *
+ * A sum has its time in slots, each for the time from one edge to the next. User space sets
+ * an edge before its time comes; an interval that contains it is split there, whenever it
+ * ends. After the edge the iterator adds what is open, and user space reads the slot.
+ *
  * Sums are of an image, of a reason, system call and kind of descriptor, and, for waits, of
  * a site. They are in an array that user space has mapped, an index finds them by their
  * key, and a thread remembers those it used last.
@@ -29,6 +33,7 @@
  *	wait_index	hash: struct abi_wait_key to the number of its sum
  *	wait_free	stack: numbers of sums that user space gave back, read and cleared
  *	samples		ring: the stacks of sites
+ *	wait_given	hash: number of a thread to struct abi_wait_given
  *
  * The sum of the time on a CPU is the head of its image's sums. It counts the threads of
  * the image: when there is none any more, its sums are final, and user space frees them.
@@ -142,25 +147,73 @@ struct abi_wait_span {
 /* Set in 'threads' until the first thread of a new head counts. */
 #define ABI_WAIT_HEAD_NEW 0x80000000U
 
+/*
+ * The slot of a time is the one that began last before it: wait_begins[i] is the begin of
+ * slot i, UINT64_MAX if it has none. Edges may be set as long as they are ahead.
+ */
+#define ABI_WAIT_SLOTS 4 /* a power of 2 */
+
+struct abi_wait_slot {
+	__u64 count; /* of intervals that ended in it */
+	__u64 ns; /* of these, and of open ones up to the last cut */
+};
+
 struct abi_wait_sum {
 	struct abi_wait_key key;
 	union {
 		__u32 head; /* the number of the head; or, of a head itself: */
 		__u32 threads; /* of the image now */
 	};
-	__u32 user; /* its number in wait_users */
-	__u64 count; /* of intervals that ended */
-	__u64 ns; /* of these, and of open ones up to the last cut */
+	__u16 user; /* its number in wait_users */
+	__u16 retired; /* enum abi_wait_retired */
+	struct abi_wait_slot slots[ABI_WAIT_SLOTS];
 	/* Of a head: */
-	__u64 cpu_ns; /* by the kernel's account of the same threads */
+	/*
+	 * By the kernel's account of the same threads. What runs at an edge is charged the
+	 * clock's time up to it, which is set right when its CPU time is known.
+	 */
+	__u64 cpu_ns[ABI_WAIT_SLOTS];
 	__u64 wall_ns; /* of threads that have left the image */
 	__u64 copies_full; /* bpf/limit.bpf.h: ABI_WAIT_COPIES */
 	/* Set by user space, and inherited by fork; all zeros: not known. */
 	struct abi_wait_span spans[ABI_WAIT_SPANS];
 };
 
+/*
+ * A sum of waits to which nothing was added for long: user space takes it out of the index
+ * and retires it. A cut pins those that threads still have as that of their wait, and user
+ * space frees the others, since a thread takes no retired sum that it remembers.
+ */
+enum abi_wait_retired {
+	ABI_WAIT_ACTIVE,
+	ABI_WAIT_RETIRED,
+	ABI_WAIT_PINNED,
+};
+
 /* Sums in use of a user; those with the same hash share it. */
 #define ABI_WAIT_USERS 1024
+
+/*
+ * A thread that waits without a site, as it began before --wait did or was not copied:
+ * written by an iterator. User space copies its stack, and gives the wait a site by the
+ * thread's number. A cut takes that if the thread has not run meanwhile.
+ */
+struct abi_wait_open {
+	struct abi_key key;
+	__u32 tid;
+	__u32 flags; /* enum abi_sample_flags */
+	__u64 switches; /* of the thread so far */
+	char comm[ABI_COMM_LEN];
+	struct abi_regs regs;
+};
+
+#define ABI_WAIT_OPEN_MAX 64 /* that are given at a time */
+
+struct abi_wait_given {
+	struct abi_key key;
+	__u64 switches;
+	__u64 site; /* 0: it was taken */
+};
 
 /* X(name, gauge, "help"), for metrics. */
 #define ABI_WAIT_COUNTERS(X)                                              \
@@ -180,7 +233,7 @@ struct abi_wait_counters {
 
 #ifndef __bpf__
 ABI_ASSERT(sizeof(struct abi_wait_key) == 32);
-ABI_ASSERT(sizeof(struct abi_wait_sum) == 112);
+ABI_ASSERT(sizeof(struct abi_wait_sum) == 184);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_RESERVED);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_CALL_REASON + 1);
 #endif

@@ -400,6 +400,8 @@ struct task_struct {
 	unsigned int frozen : 1; /* by the freezer of control groups */
 	pid_t pid;
 	pid_t tgid;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	__u64 start_boottime;

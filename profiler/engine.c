@@ -292,7 +292,7 @@ static bool engine_finishing(struct engine *e, uint64_t now)
 		return false;
 	end->over = true;
 	trace_handler_flush(e->th);
-	waiting_end(e->waiting, end->time);
+	waiting_end(e->waiting);
 	losses_update(e);
 	drain_stop(&e->drain);
 	reporter_finish(e->reporter, end->time, engine_reporter_done, end);
@@ -343,6 +343,13 @@ void engine_refresh(void *arg)
 
 	if (!e->end.done)
 		drain_asked(&e->drain);
+}
+
+void engine_edges(void *arg)
+{
+	const struct engine *e = arg;
+
+	waiting_set_edges(e->waiting);
 }
 
 int engine_loop(struct engine *e)
@@ -417,12 +424,13 @@ void engine_finish(struct engine *e, void (*done)(void *arg), void *arg)
 	if (e->end.done)
 		return;
 	e->source.row->end(e->source.state);
-	e->end = (struct engine_end){ .time = clock_boottime_ns(),
-				      .done = done,
-				      .arg = arg };
+	e->end = (struct engine_end){
+		.time = reporter_apart_ahead(e->reporter, clock_boottime_ns()),
+		.done = done,
+		.arg = arg,
+	};
 	e->end.changed = e->end.time;
-	/* At once: what ends from here on is not in the profile. */
-	waiting_tick(e->waiting, e->end.time, engine_done(e));
+	waiting_ends(e->waiting, e->end.time);
 	drain_hurry(&e->drain);
 }
 

@@ -83,6 +83,8 @@ void engine_event(void *arg, const struct quark_event *ev);
 void engine_resolved(void *arg, const struct reporter_trace *t);
 /* reporter_opts.refresh */
 void engine_refresh(void *arg);
+/* reporter_opts.edges */
+void engine_edges(void *arg);
 void engine_close_source(struct source_run *source);
 /* From here on the loop drives it. */
 int engine_loop(struct engine *e);

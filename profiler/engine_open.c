@@ -242,6 +242,7 @@ static int engine_open_reporter(struct engine *e,
 		.health = engine_health,
 		.limited = engine_limited,
 		.refresh = engine_refresh,
+		.edges = engine_edges,
 		.loss_names = losses_names(),
 		.nlosses = LOSS_MAX,
 		.note = e->note,
@@ -312,6 +313,7 @@ static uint64_t engine_started(void *arg)
 
 	e->begin = e->second = now;
 	reporter_start(e->reporter, now);
+	waiting_set_edges(e->waiting);
 	return now;
 }
 

@@ -29,6 +29,7 @@ struct reporter_window {
 	/* Beside the tables: of the archive's, with opts.waits, and of wall time. */
 	struct waits *waits;
 	uint64_t begin, end;
+	uint64_t edge; /* see reporter_window_opts */
 	bool archive;
 	bool selected_only;
 	bool closed;
@@ -107,6 +108,10 @@ struct reporter {
 
 /* Frees a window, at the latest when its job completes; 'done' is not called. */
 void reporter_window_cancel(struct reporter_window *w);
+/* Whether it has events that are apart. */
+bool reporter_window_apart(const struct reporter_window *w);
+/* To be called when reporter_apart_edge() may have changed. */
+void reporter_edges_changed(const struct reporter *r);
 /* To be called when a handle or a request is gone. */
 void reporter_handle_closed(struct reporter *r);
 void reporter_check_finished(struct reporter *r);

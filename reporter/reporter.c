@@ -250,6 +250,7 @@ void reporter_free(struct reporter *r)
 	r->finished = NULL;
 	r->opts.written = NULL;
 	r->opts.refresh = NULL;
+	r->opts.edges = NULL;
 	http_stop(r);
 	reporter_free_windows(&r->windows);
 	reporter_free_windows(&r->extras);
@@ -322,15 +323,6 @@ void reporter_losses(struct reporter *r, const uint64_t *counts)
 }
 
 /* --- windows ------------------------------------------------------------- */
-
-uint64_t reporter_apart(const struct reporter *r)
-{
-	uint64_t events = 0;
-
-	for (size_t i = 0; i < r->opts.nevent_types; i++)
-		events |= (uint64_t)r->opts.event_types[i].apart << i;
-	return events;
-}
 
 static uint64_t reporter_all_events(const struct reporter *r)
 {
@@ -589,7 +581,7 @@ void reporter_shed(struct reporter *r, bool shed)
 
 void reporter_rotate(struct reporter *r, uint64_t time)
 {
-	uint64_t cut = reporter_cut(r, time);
+	uint64_t cut = reporter_cut(r, reporter_apart_ahead(r, time));
 	struct reporter_window *w;
 
 	if (!r->store || r->finishing)
@@ -606,6 +598,7 @@ void reporter_rotate(struct reporter *r, uint64_t time)
 	w->end = r->base = cut;
 	reporter_close_ended(r, r->advanced);
 	reporter_window_at(r, cut);
+	reporter_edges_changed(r);
 }
 
 void reporter_advance(struct reporter *r, uint64_t time)
@@ -613,7 +606,7 @@ void reporter_advance(struct reporter *r, uint64_t time)
 	if (r->finishing || time <= r->advanced)
 		return;
 	r->advanced = time;
-	/* Waits are cut now; what was added to their sums until then is before it. */
+	/* Edges of waits have to be ahead of the clock. */
 	if (r->rotate_at && time >= r->rotate_at)
 		reporter_rotate(r, r->opts.waits ? clock_boottime_ns() : time);
 	http_wake(r);
@@ -638,12 +631,6 @@ uint64_t reporter_due(const struct reporter *r)
 }
 
 /* --- windows beside the archive's ---------------------------------------- */
-
-/* Whether it has events that are apart. */
-static bool window_is_apart(const struct reporter_window *w)
-{
-	return w->waits || w->tables.opts.events & reporter_apart(w->r);
-}
 
 int reporter_window_open(struct reporter *r,
 			 const struct reporter_window_opts *opts,
@@ -678,7 +665,9 @@ int reporter_window_open(struct reporter *r,
 	w->format = opts->format;
 	w->done = opts->done;
 	w->arg = opts->arg;
+	w->edge = opts->edge;
 	TAILQ_INSERT_HEAD(&r->extras, w, entry);
+	reporter_edges_changed(r);
 	*wp = w;
 	return 0;
 }
@@ -688,31 +677,9 @@ void reporter_window_end(struct reporter *r, struct reporter_window *w,
 {
 	w->end = MAX(end, w->begin);
 	/* Sums of before the end come after it: see reporter_apart_edge(). */
-	if (w->end <= r->advanced && !window_is_apart(w))
+	if (w->end <= r->advanced && !reporter_window_apart(w))
 		reporter_close_ended(r, r->advanced);
-}
-
-static uint64_t reporter_edge(const struct reporter_windows *list,
-			      uint64_t time)
-{
-	const struct reporter_window *w;
-	uint64_t edge = UINT64_MAX;
-
-	TAILQ_FOREACH(w, list, entry) {
-		if (!window_is_apart(w))
-			continue;
-		if (w->begin > time)
-			edge = MIN(edge, w->begin);
-		if (w->end > time && w->end < UINT64_MAX)
-			edge = MIN(edge, w->end);
-	}
-	return edge;
-}
-
-uint64_t reporter_apart_edge(const struct reporter *r, uint64_t time)
-{
-	return MIN(reporter_edge(&r->windows, time),
-		   reporter_edge(&r->extras, time));
+	reporter_edges_changed(r);
 }
 
 void reporter_window_cancel(struct reporter_window *w)

@@ -232,6 +232,8 @@ struct reporter_opts {
 	 * made, to bring its data up to date.
 	 */
 	void (*refresh)(void *arg);
+	/* reporter_apart_edge() may have changed. */
+	void (*edges)(void *arg);
 	/* Adds reasons to /healthz by reporter_failing() and _degraded(). */
 	void (*health)(void *arg, struct reporter_health *h);
 	/*
@@ -366,6 +368,7 @@ struct reporter_form {
  */
 struct reporter_window_opts {
 	uint64_t begin, end;
+	uint64_t edge; /* where it is likely to end, if 'end' is UINT64_MAX; or 0 */
 	/*
 	 * Bit i: includes event i; 0: all that are not 'apart'. Those and others cannot
 	 * be in one window.
@@ -407,6 +410,11 @@ uint64_t reporter_apart(const struct reporter *r);
  * have been added when the watermark passes it.
  */
 uint64_t reporter_apart_edge(const struct reporter *r, uint64_t time);
+/*
+ * The begin or end of such a window is to be ahead of the clock, so that the sums can be cut
+ * there exactly: 'time' and a few ms, if traces of such events come.
+ */
+uint64_t reporter_apart_ahead(const struct reporter *r, uint64_t time);
 /* The number of its samples so far. */
 uint64_t reporter_window_samples(const struct reporter_window *w);
 

@@ -40,6 +40,7 @@ enum state {
 	STATE_FOUND, /* by the iterator, running or not: its first event tells */
 	STATE_MOVING, /* on a CPU, inside an exec: the cut does not know the image */
 	STATE_DEAD,
+	STATE_OPENING, /* the rest is being written; it did not begin */
 };
 
 #define STATE_BITS 3
@@ -52,12 +53,13 @@ enum state {
 struct thread {
 	__u64 word; /* see above */
 	__u64 begin; /* of its account with this image */
-	__u64 cpu_ns; /* the kernel's account, when its CPU time was last added */
+	__u64 cpu_ns; /* of the kernel's account: what was added as its CPU time */
+	__u64 on_since; /* it was put on its CPU, or did its exec there: it is STATE_ON */
 	struct abi_wait_key key; /* of its image; 'what' is the sum looked for */
 	__u32 uid;
 	__u32 head; /* the sum of its time on a CPU */
-	__u32 queue_sum; /* of the interval in the run queue, now or next */
-	__u32 wait_sum; /* likewise, of the wait; 0: not known (FOUND) */
+	__u64 queue_sum; /* of the interval in the run queue, now or next */
+	__u64 wait_sum; /* likewise, of the wait; 0: not known (FOUND) */
 	__u64 seed; /* of its image's sites */
 	__u64 last_site[LAST_SUMS];
 	__u32 last_what[LAST_SUMS], last_sum[LAST_SUMS];
@@ -81,6 +83,12 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 static __always_inline __u64 thread_word(struct thread *t)
 {
 	return *(volatile __u64 *)&t->word;
+}
+
+/* Whether its account was opened: until then nothing else here may be read or written. */
+static __always_inline bool thread_opened(struct thread *t)
+{
+	return SINCE_OF(thread_word(t));
 }
 
 /* --- its image and sums -------------------------------------------------------- */
@@ -128,11 +136,21 @@ static __noinline __u32 thread_find_sum(struct thread *t, __u32 what, __u64 site
 	return sum_find(&t->key, t->uid, i);
 }
 
+/* Whether a sum that was used last is still what it was. */
+static __always_inline bool thread_has_sum(const struct thread *t, __u32 i, __u32 what, __u64 site)
+{
+	const struct abi_wait_sum *s = sum_at(i);
+
+	return s && s->key.what == what && s->key.site == site && !s->retired &&
+	       (s->head == t->head || i == t->head);
+}
+
 static __always_inline __u32 thread_sum(struct thread *t, __u32 what, __u64 site, __u64 now)
 {
 	__u32 at = (what ^ what >> 8 ^ what >> 16 ^ site) & (LAST_SUMS - 1), i;
 
-	if (t->last_what[at] == what && t->last_site[at] == site && !wait_copy_all)
+	if (t->last_what[at] == what && t->last_site[at] == site &&
+	    thread_has_sum(t, t->last_sum[at], what, site) && !wait_copy_all)
 		return t->last_sum[at];
 	i = thread_find_sum(t, what, site, now);
 	/* What found no room, or was not copied, may be the next time. */
@@ -160,9 +178,25 @@ static __always_inline __u32 thread_state_sum(const struct thread *t, __u32 stat
 }
 
 /* The interval of the old word ends. */
-static __always_inline void thread_close(const struct thread *t, __u64 old, __u64 now, __u32 found)
+static __always_inline void thread_close(const struct thread *t, __u64 old,
+					 const struct moment *now, __u32 found, __u64 cpu)
 {
-	sum_add(thread_state_sum(t, STATE_OF(old), found), now - SINCE_OF(old), true);
+	sum_add(thread_state_sum(t, STATE_OF(old), found), SINCE_OF(old), now, cpu, true);
+}
+
+/*
+ * CPU time that is in no sum yet: of a thread that leaves its CPU, whose account is exact.
+ * Cuts have added the clock's time up to the begin of the open interval; that its word
+ * tells so leaves no moment in which it is added twice.
+ */
+static __always_inline __u64 thread_take_cpu(struct thread *t, struct task_struct *cast, __u64 old)
+{
+	__u64 all = cast->se.sum_exec_runtime, cpu = all - t->cpu_ns;
+
+	t->cpu_ns = all;
+	if (STATE_OF(old) == STATE_ON && SINCE_OF(old) > t->on_since)
+		cpu -= SINCE_OF(old) - t->on_since;
+	return cpu;
 }
 
 /* --- switches ------------------------------------------------------------------ */
@@ -171,25 +205,26 @@ static __always_inline void thread_close(const struct thread *t, __u64 old, __u6
  * The switch to this thread was not seen: on some hosts no program runs in the context of a
  * certain process. It was on the CPU for as long as the kernel accounts for.
  */
-static __always_inline void switch_missed(const struct thread *t, __u64 old, __u64 now, __u64 cpu,
-					  __u32 before)
+static __always_inline void switch_missed(const struct thread *t, __u64 old,
+					  const struct moment *now, __u64 cpu, __u32 before)
 {
-	__u64 all = now - SINCE_OF(old), on = cpu < all ? cpu : all;
+	__u64 all = now->time - SINCE_OF(old), on = cpu < all ? cpu : all;
+	const struct moment in = moment_of(now->time - on);
 
 	__sync_fetch_and_add(&wait_counters.missed, 1);
-	sum_add(before, all - on, true);
-	sum_add(t->head, on, true);
+	sum_add(before, SINCE_OF(old), &in, 0, true);
+	sum_add(t->head, in.time, now, cpu, true);
 }
 
 static __always_inline void switch_out(struct task_struct *task, bool preempt, __u32 state,
-				       __u64 now)
+				       const struct moment *now)
 {
 	struct task_struct *cast = task_cast(task);
 	struct thread *t = thread_of(task);
 	__u32 to = STATE_WAITS, queued, waited, what;
 	__u64 old, cpu;
 
-	if (!t || !t->word)
+	if (!t || !thread_opened(t))
 		return;
 	queued = t->queue_sum;
 	waited = t->wait_sum;
@@ -205,48 +240,50 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 		t->queue_sum = thread_plain_sum(t, woken_what(task));
 	} else {
 		what = wait_what(task, state);
-		t->wait_sum = thread_sum(
-			t, what, site_of(task, t->head, t->seed, ABI_WAIT_WHAT_NR(what)), now);
+		t->wait_sum =
+			thread_sum(t, what, site_of(task, t->head, t->seed, ABI_WAIT_WHAT_NR(what)),
+				   now->time);
 	}
-	old = __sync_lock_test_and_set(&t->word, WORD(now, to));
-	cpu = cast->se.sum_exec_runtime - t->cpu_ns;
-	t->cpu_ns += cpu;
-	sum_add_cpu(t->head, cpu);
+	old = __sync_lock_test_and_set(&t->word, WORD(now->time, to));
+	if (STATE_OF(old) == STATE_DEAD)
+		return;
+	cpu = thread_take_cpu(t, cast, old);
 	if (STATE_OF(old) == STATE_QUEUED)
 		switch_missed(t, old, now, cpu, queued);
 	else if (STATE_OF(old) == STATE_WAITS)
 		switch_missed(t, old, now, cpu, waited);
 	else
-		thread_close(t, old, now, t->head);
+		thread_close(t, old, now, t->head, cpu);
 	if (to == STATE_DEAD)
-		sum_leave(t->head, now - t->begin);
+		sum_leave(t->head, now->time - t->begin);
 }
 
-static __always_inline void switch_in(struct task_struct *task, __u64 now)
+static __always_inline void switch_in(struct task_struct *task, const struct moment *now)
 {
 	struct thread *t = thread_of(task);
 	__u64 old;
 
-	if (!t || !t->word)
+	if (!t || !thread_opened(t))
 		return;
-	old = __sync_lock_test_and_set(&t->word, WORD(now, STATE_ON));
+	t->on_since = now->time;
+	old = __sync_lock_test_and_set(&t->word, WORD(now->time, STATE_ON));
 	if (STATE_OF(old) == STATE_WAITS)
 		__sync_fetch_and_add(&wait_counters.unwoken, 1);
 	else if (STATE_OF(old) == STATE_ON)
 		__sync_fetch_and_add(&wait_counters.missed, 1);
-	thread_close(t, old, now, t->queue_sum);
+	thread_close(t, old, now, t->queue_sum, 0);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(wait_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	__u64 now = bpf_ktime_get_boot_ns();
+	const struct moment now = moment_now();
 
 	if (prev->pid)
-		switch_out(prev, preempt, prev_state, now);
+		switch_out(prev, preempt, prev_state, &now);
 	if (next->pid)
-		switch_in(next, now);
+		switch_in(next, &now);
 	return 0;
 }
 
@@ -255,21 +292,23 @@ int BPF_PROG(wait_switch, bool preempt, struct task_struct *prev, struct task_st
 static __always_inline void thread_wake(struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
-	__u64 old, now;
+	struct moment now;
+	__u64 old;
 
 	if (!t)
 		return;
 	old = thread_word(t);
 	if (STATE_OF(old) != STATE_WAITS && STATE_OF(old) != STATE_FOUND)
 		return;
-	now = bpf_ktime_get_boot_ns();
+	now = moment_now();
 	if (!t->wait_sum)
 		t->wait_sum = thread_sum(t, QUEUE_WHAT(ABI_WAIT_OTHER), ABI_WAIT_SITE_BEFORE, 0);
 	t->queue_sum = thread_plain_sum(t, woken_what(task));
 	/* The iterator may cut the interval meanwhile, once for each of its runs. */
 	for (int i = 0; i < 4; i++) {
-		if (__sync_val_compare_and_swap(&t->word, old, WORD(now, STATE_QUEUED)) == old) {
-			thread_close(t, old, now, t->wait_sum);
+		if (__sync_val_compare_and_swap(&t->word, old, WORD(now.time, STATE_QUEUED)) ==
+		    old) {
+			thread_close(t, old, &now, t->wait_sum, 0);
 			return;
 		}
 		old = thread_word(t);
@@ -303,14 +342,23 @@ int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
 	return 0;
 }
 
+/*
+ * Its first wake-up and the iterator may both open it, and the iterator may lose its CPU in
+ * between for a while, in which the thread runs and even ends.
+ */
+static __always_inline bool thread_claim(struct thread *t)
+{
+	return !__sync_val_compare_and_swap(&t->word, 0, STATE_OPENING);
+}
+
 /* From here on its events are seen. */
 static __always_inline void thread_begin(struct thread *t, __u32 state)
 {
 	__u64 now = bpf_ktime_get_boot_ns();
 
 	t->begin = now;
-	if (!__sync_val_compare_and_swap(&t->word, 0, WORD(now, state)))
-		sum_enter(t->head);
+	sum_enter(t->head);
+	__sync_lock_test_and_set(&t->word, WORD(now, state));
 }
 
 /* A new process has the mappings of the one that forks, whose context this is. */
@@ -333,7 +381,7 @@ int BPF_PROG(wait_wakeup_new, struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
 
-	if (!t || t->word)
+	if (!t || !thread_claim(t))
 		return 0;
 	thread_set_image(t, task);
 	t->cpu_ns = task->se.sum_exec_runtime;
@@ -347,19 +395,25 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(wait_exec, struct task_struct *task, pid_t old_pid)
 {
 	struct thread *t = thread_of(task);
-	__u64 now, old;
+	struct moment now;
+	__u64 old, on;
 
-	if (!t || !t->word)
+	if (!t || !thread_opened(t))
 		return 0;
-	now = bpf_ktime_get_boot_ns();
-	old = __sync_lock_test_and_set(&t->word, WORD(now, STATE_MOVING));
-	thread_close(t, old, now, t->head);
-	sum_leave(t->head, now - t->begin);
+	now = moment_now();
+	old = __sync_lock_test_and_set(&t->word, WORD(now.time, STATE_MOVING));
+	/* As in a cut: the kernel's account is behind. */
+	on = now.time - SINCE_OF(old);
+	t->cpu_ns += STATE_OF(old) == STATE_ON ? now.time - t->on_since : on;
+	t->on_since = now.time;
+	thread_close(t, old, &now, t->head, on);
+	sum_leave(t->head, now.time - t->begin);
 	thread_set_image(t, task);
 	sum_enter(t->head);
-	t->begin = now;
+	t->begin = now.time;
 	/* Not if it was switched out meanwhile. */
-	__sync_val_compare_and_swap(&t->word, WORD(now, STATE_MOVING), WORD(now, STATE_ON));
+	__sync_val_compare_and_swap(&t->word, WORD(now.time, STATE_MOVING),
+				    WORD(now.time, STATE_ON));
 	return 0;
 }
 
@@ -370,6 +424,16 @@ static __always_inline bool task_on_cpu(struct task_struct *task)
 	return !bpf_core_field_exists(task->on_cpu) || task->on_cpu;
 }
 
+/* Its last switch may have been before the account was opened. */
+static __always_inline void thread_ended(struct thread *t)
+{
+	__u64 old = thread_word(t);
+
+	if (STATE_OF(old) == STATE_FOUND &&
+	    __sync_val_compare_and_swap(&t->word, old, WORD(SINCE_OF(old), STATE_DEAD)) == old)
+		sum_leave(t->head, SINCE_OF(old) - t->begin);
+}
+
 /* Opens the account of a thread that was there before. */
 static __always_inline void thread_found(struct thread *t, struct task_struct *task)
 {
@@ -377,7 +441,7 @@ static __always_inline void thread_found(struct thread *t, struct task_struct *t
 	__u32 state = cast->__state;
 
 	/* One that is new is in wait_wakeup_new() soon. */
-	if (state & (TASK_DEAD | TASK_NEW))
+	if (state & (TASK_DEAD | TASK_NEW) || !thread_claim(t))
 		return;
 	thread_set_image(t, task);
 	t->cpu_ns = cast->se.sum_exec_runtime;
@@ -388,25 +452,140 @@ static __always_inline void thread_found(struct thread *t, struct task_struct *t
 			t, wait_what(task, state),
 			cast->flags & PF_KTHREAD ? ABI_WAIT_SITE_NONE : ABI_WAIT_SITE_BEFORE, 0);
 	thread_begin(t, STATE_FOUND);
+	if (*(volatile unsigned int *)&cast->__state & TASK_DEAD)
+		thread_ended(t);
 }
 
 static __always_inline void thread_cut(struct thread *t, struct task_struct *task)
 {
-	__u64 at = wait_cut_at, old;
+	const struct moment at = moment_of(wait_cut_at);
 	__u32 state, found;
+	__u64 old, cpu;
 
 	for (int i = 0; i < 4; i++) {
 		old = thread_word(t);
 		state = STATE_OF(old);
-		if (state == STATE_MOVING || state == STATE_DEAD || SINCE_OF(old) >= at)
+		if (state == STATE_MOVING || state == STATE_DEAD || SINCE_OF(old) >= at.time)
 			return;
 		found = t->wait_sum ?: task_on_cpu(task_cast(task)) ? t->head : t->queue_sum;
 		found = thread_state_sum(t, state, found);
-		if (__sync_val_compare_and_swap(&t->word, old, WORD(at, state)) != old)
+		if (__sync_val_compare_and_swap(&t->word, old, WORD(at.time, state)) != old)
 			continue;
-		sum_add(found, at - SINCE_OF(old), false);
+		cpu = state == STATE_ON ? at.time - SINCE_OF(old) : 0;
+		sum_add(found, SINCE_OF(old), &at, cpu, false);
 		return;
 	}
+}
+
+static __always_inline void thread_pin(const struct thread *t)
+{
+	struct abi_wait_sum *s = sum_at(t->wait_sum);
+
+	if (s && s->retired)
+		s->retired = ABI_WAIT_PINNED;
+}
+
+/* --- waits without a site --------------------------------------------------------- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, ABI_WAIT_OPEN_MAX);
+	__type(key, __u32);
+	__type(value, struct abi_wait_given);
+} wait_given SEC(".maps");
+
+struct open_thread {
+	struct pt_regs regs;
+	struct abi_wait_open out;
+};
+
+/* Not per CPU: the iterator can be preempted, and only one runs at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct open_thread);
+} wait_open SEC(".maps");
+
+/* Set by user space: there is something in wait_given; threads up to this were listed. */
+__u32 wait_given_any;
+__u32 wait_list_after;
+
+static __always_inline __u64 task_switches(struct task_struct *task)
+{
+	return task->nvcsw + task->nivcsw;
+}
+
+/* The sum of a wait whose stack may still be copied. */
+static __always_inline struct abi_wait_sum *thread_open_sum(struct thread *t)
+{
+	__u32 state = STATE_OF(thread_word(t)), i = t->wait_sum;
+	struct abi_wait_sum *s = sum_at(i);
+
+	if ((state != STATE_WAITS && state != STATE_FOUND) || i < ABI_WAIT_RESERVED || !s)
+		return NULL;
+	return s->key.site != ABI_WAIT_SITE_NONE && s->key.site != ABI_WAIT_SITE_ROOM &&
+			       s->key.site < ABI_WAIT_SITE_LEAST
+		       ? s
+		       : NULL;
+}
+
+/* The wait of a thread gets the site that user space has copied, with all of its open time. */
+static __always_inline void thread_give(struct thread *t, struct task_struct *task)
+{
+	struct abi_wait_sum *old = thread_open_sum(t);
+	struct abi_wait_key key = {};
+	struct abi_wait_given *given;
+	__u32 tid = task->pid, made;
+	__u64 i = t->wait_sum;
+
+	given = bpf_map_lookup_elem(&wait_given, &tid);
+	if (!given || !old || !given->site || given->switches != task_switches(task) ||
+	    given->key.start_boottime != t->key.start_boottime ||
+	    given->key.exec_id != t->key.exec_id || !sum_room(sum_user(t->uid), wait_limit / 2))
+		return;
+	key.start_boottime = t->key.start_boottime;
+	key.exec_id = t->key.exec_id;
+	key.tgid = t->key.tgid;
+	key.what = old->key.what;
+	key.site = given->site;
+	made = sum_find(&key, t->uid, t->head);
+	if (made < ABI_WAIT_RESERVED)
+		return;
+	if (__sync_val_compare_and_swap(&t->wait_sum, i, made) == i)
+		given->site = 0;
+}
+
+SEC("iter/task")
+int wait_list(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct open_thread *open;
+	struct thread *t;
+	__u32 zero = 0;
+
+	if (!task || task->pid <= wait_list_after || task->flags & PF_KTHREAD)
+		return 0;
+	t = thread_of(task);
+	open = bpf_map_lookup_elem(&wait_open, &zero);
+	if (!t || !open || !thread_opened(t) || !thread_open_sum(t))
+		return 0;
+	open->out.switches = task_switches(task);
+	open->out.key.start_boottime = t->key.start_boottime;
+	open->out.key.exec_id = t->key.exec_id;
+	open->out.key.tgid = t->key.tgid;
+	open->out.tid = task->pid;
+	bpf_probe_read_kernel(open->out.comm, sizeof(open->out.comm), task->comm);
+	if (bpf_probe_read_kernel(&open->regs, sizeof(open->regs), (void *)bpf_task_pt_regs(task)))
+		return 0;
+	if (sampler_inside_exec(task, &open->regs))
+		return 0;
+	open->out.flags = arch_compat(&open->regs) ? ABI_SAMPLE_COMPAT : 0;
+	arch_fill_regs(&open->out.regs, &open->regs);
+	/* It is listed only if it has not run since. */
+	if (open->out.switches == task_switches(task))
+		bpf_seq_write(ctx->meta->seq, &open->out, sizeof(open->out));
+	return 0;
 }
 
 SEC("iter/task")
@@ -422,9 +601,13 @@ int wait_cut(struct bpf_iter__task *ctx)
 		__sync_fetch_and_add(&wait_counters.untracked, 1);
 		return 0;
 	}
-	if (!thread_word(t))
+	if (!thread_opened(t)) {
 		thread_found(t, task);
-	else
+	} else {
+		if (wait_given_any)
+			thread_give(t, task);
 		thread_cut(t, task);
+		thread_pin(t);
+	}
 	return 0;
 }

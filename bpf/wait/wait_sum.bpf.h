@@ -49,25 +49,105 @@ static __always_inline struct abi_wait_sum *sum_at(__u32 i)
 	return bpf_map_lookup_elem(&wait_sums, &i);
 }
 
-/* 'ns' may be negative: of a cut after the time at which the interval ended. */
-static __always_inline void sum_add(__u32 i, __u64 ns, bool ended)
+/* --- time ----------------------------------------------------------------------- */
+
+/* See ABI_WAIT_SLOTS. Set by user space; each is read and written at once. */
+__u64 wait_begins[ABI_WAIT_SLOTS] = { 0, -1ULL, -1ULL, -1ULL };
+
+/* One reading of the clock, and the slot that it falls into. */
+struct moment {
+	__u64 time;
+	__u64 begin; /* of the slot */
+	__u64 slot;
+};
+
+/* Global, as the verifier looks at such a function once, not at each of its calls. */
+__noinline __u32 wait_slot_of(__u64 time)
+{
+	__u64 begin, last = 0;
+	__u32 slot = 0;
+
+#pragma unroll
+	for (__u32 i = 0; i < ABI_WAIT_SLOTS; i++) {
+		begin = *(volatile __u64 *)&wait_begins[i];
+		if (begin > time || begin < last)
+			continue;
+		last = begin;
+		slot = i;
+	}
+	return slot;
+}
+
+static __always_inline struct moment moment_of(__u64 time)
+{
+	struct moment m = {
+		.time = time,
+		.slot = wait_slot_of(time) & (ABI_WAIT_SLOTS - 1),
+	};
+
+	m.begin = *(volatile __u64 *)&wait_begins[m.slot];
+	return m;
+}
+
+static __always_inline struct moment moment_now(void)
+{
+	return moment_of(bpf_ktime_get_boot_ns());
+}
+
+/*
+ * Adds what lies before the slot of 'to' to the slots there, and of cpu_ns, if there are so
+ * many, as much. Returns the rest of cpu_ns.
+ */
+__noinline __u64 wait_add_before(__u32 i, __u64 from, __u64 to, __u64 cpu_ns)
 {
 	struct abi_wait_sum *s = sum_at(i);
+	__u64 part, at;
+	__u32 slot;
+
+	if (!s)
+		return cpu_ns;
+	for (int n = 0; n < ABI_WAIT_SLOTS && from < to; n++) {
+		const struct moment last = moment_of(to - 1);
+
+		slot = last.slot & (ABI_WAIT_SLOTS - 1);
+		at = last.begin > from ? last.begin : from;
+		part = to - at;
+		__sync_fetch_and_add(&s->slots[slot].ns, part);
+		to = at;
+		if ((__s64)cpu_ns <= 0)
+			continue;
+		part = part < cpu_ns ? part : cpu_ns;
+		__sync_fetch_and_add(&s->cpu_ns[slot], part);
+		cpu_ns -= part;
+	}
+	return cpu_ns;
+}
+
+/*
+ * Adds the time from 'from' to 'to', and CPU time. 'from' may be later: of a cut after the
+ * time at which the interval ended. So may CPU time be negative: of one that was charged
+ * too much.
+ */
+static __always_inline void sum_add(__u32 i, __u64 from, const struct moment *to, __u64 cpu_ns,
+				    bool ended)
+{
+	struct abi_wait_sum *s = sum_at(i);
+	__u32 slot = to->slot & (ABI_WAIT_SLOTS - 1);
 
 	if (!s)
 		return;
-	__sync_fetch_and_add(&s->ns, ns);
+	if (from < to->begin) {
+		cpu_ns = wait_add_before(i, from, to->begin, cpu_ns);
+		from = to->begin;
+	}
+	__sync_fetch_and_add(&s->slots[slot].ns, to->time - from);
 	if (ended)
-		__sync_fetch_and_add(&s->count, 1);
+		__sync_fetch_and_add(&s->slots[slot].count, 1);
+	if (cpu_ns)
+		__sync_fetch_and_add(&s->cpu_ns[slot], cpu_ns);
 }
 
-static __always_inline void sum_add_cpu(__u32 head, __u64 ns)
-{
-	struct abi_wait_sum *s = sum_at(head);
-
-	if (s)
-		__sync_fetch_and_add(&s->cpu_ns, ns);
-}
+/* --- the sums of a key ------------------------------------------------------------ */
 
 static __always_inline __u32 sum_user(__u32 uid)
 {

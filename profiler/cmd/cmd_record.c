@@ -302,6 +302,13 @@ static void end_window(struct record *r, uint64_t end)
 	engine_finish(r->engine, record_on_finished, r);
 }
 
+static void end_window_now(struct record *r)
+{
+	if (r->window)
+		end_window(r, reporter_apart_ahead(engine_reporter(r->engine),
+						   clock_boottime_ns()));
+}
+
 static void on_duration(uv_timer_t *t)
 {
 	struct record *r = t->data;
@@ -320,7 +327,7 @@ static void on_child(uv_signal_t *h, int signum)
 	if (status == -EAGAIN)
 		return;
 	r->status = status < 0 ? OPTIONS_FAILED : status;
-	end_window(r, clock_boottime_ns());
+	end_window_now(r);
 	if (r->finished)
 		uv_stop(&r->loop);
 }
@@ -331,7 +338,7 @@ static void on_target(uv_poll_t *poll, int status, int events)
 
 	uv_poll_stop(poll);
 	if (!--t->r->running)
-		end_window(t->r, clock_boottime_ns());
+		end_window_now(t->r);
 }
 
 /* Whether the terminal sends its signals to profd, and so to the command too. */
@@ -368,7 +375,7 @@ static void record_on_end_signal(uv_signal_t *h, int signum)
 		cmd_fail("ended at once, nothing was written");
 		_exit(CMD_SIGNALLED + signum);
 	}
-	end_window(r, clock_boottime_ns());
+	end_window_now(r);
 }
 
 /* --- the beginning -------------------------------------------------------- */
@@ -508,6 +515,15 @@ static int record_open_waits(struct record *r,
 		   : 0;
 }
 
+/* It is ahead for the sake of waits; the command is to start after it. */
+static void record_await_begin(const struct record *r)
+{
+	const struct timespec pause = { .tv_nsec = CLOCK_NSEC_PER_MSEC };
+
+	while (clock_boottime_ns() < r->begin)
+		nanosleep(&pause, NULL);
+}
+
 static int record_begin(struct record *r)
 {
 	struct reporter_window_opts wo = {
@@ -524,7 +540,11 @@ static int record_begin(struct record *r)
 	if (err)
 		return cmd_fail("selecting the processes: %s", strerror(-err));
 	engine_warm_up(r->engine);
-	r->begin = wo.begin = clock_boottime_ns();
+	r->begin = reporter_apart_ahead(engine_reporter(r->engine),
+					clock_boottime_ns());
+	wo.begin = r->begin;
+	if (r->o->duration)
+		wo.edge = r->begin + r->o->duration * CLOCK_NSEC_PER_SEC;
 	summary_count(&r->from, r->engine);
 	uv_timer_init(&r->loop, &r->duration);
 	uv_timer_init(&r->loop, &r->progress);
@@ -535,6 +555,7 @@ static int record_begin(struct record *r)
 	err = record_open_waits(r, &wo);
 	if (err)
 		return err;
+	record_await_begin(r);
 	err = watch_targets(r);
 	/* Opening the engine took time that the loop does not know of. */
 	uv_update_time(&r->loop);
@@ -644,7 +665,7 @@ static int record_run(struct record *r)
 		return status;
 	/* The command was killed before its exec, or a signal came before. */
 	if (r->commanded ? !r->command.pid : r->end.since)
-		end_window(r, clock_boottime_ns());
+		end_window_now(r);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	return r->err || r->waits_err ? OPTIONS_FAILED : r->status;
 }

@@ -14,7 +14,7 @@
 
 struct waiting_sums;
 
-/* What was added to a sum since the last call of waiting_sums_read(). */
+/* What was added to a sum since the last call of waiting_sums_read(), before the first edge. */
 struct waiting_sum {
 	struct abi_key
 		key; /* of the image; all zeros: of several, for want of room */
@@ -39,8 +39,18 @@ int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
 void waiting_sums_free(struct waiting_sums *s);
 
 /*
- * Adds all open intervals to their sums, up to 'time' (CLOCK_BOOTTIME, ns; not in the
- * future). What ended since then is in the sums too. Some 0.5 us a thread. 0 or -errno.
+ * Sets the edges that are to come, as waiting_edges_set() (CLOCK_BOOTTIME, ns). Until the
+ * first of them is passed, what is read is of before it.
+ */
+void waiting_sums_edges(struct waiting_sums *s, const uint64_t *times, size_t n,
+			uint64_t now);
+/* As waiting_edges_first() and waiting_edges_pass(). */
+uint64_t waiting_sums_edge(const struct waiting_sums *s);
+bool waiting_sums_pass(struct waiting_sums *s, uint64_t time);
+/*
+ * Adds all open intervals to their sums, up to 'time' (not in the future), which is an
+ * edge, as a rule. Else what ended since then is in the sums too. Some 0.5 us a thread.
+ * 0 or -errno.
  */
 int waiting_sums_cut(struct waiting_sums *s, uint64_t time);
 /*
@@ -56,6 +66,19 @@ int waiting_sums_poll(struct waiting_sums *s);
 /* As those of base/ring.h; UINT64_MAX and -1 without a ring. */
 uint64_t waiting_sums_watermark(const struct waiting_sums *s);
 int waiting_sums_epoll_fd(const struct waiting_sums *s);
+
+/*
+ * Threads whose wait has no site, by number, those behind 'after': at most
+ * ABI_WAIT_OPEN_MAX. Returns how many.
+ */
+size_t waiting_sums_list(struct waiting_sums *s, uint32_t after,
+			 struct abi_wait_open *out);
+/*
+ * Gives sites to the waits of as many threads, of which each has one that is not 0. Of
+ * those that were taken it is 0 then.
+ */
+void waiting_sums_give(struct waiting_sums *s, const struct abi_wait_open *open,
+		       struct abi_wait_given *given, size_t n);
 
 /*
  * Calls 'fn' for each image that has threads, with its spans (bpf/abi_wait.h), which it
@@ -78,6 +101,13 @@ void waiting_sums_read(struct waiting_sums *s,
  * process is gone for kill(2) a moment before its last switch. The number of images.
  */
 size_t waiting_sums_check(struct waiting_sums *s);
+/*
+ * Sums of waits to which nothing was added for five minutes, or 20 seconds when they are
+ * many, are freed by reading, though their image lives. That needs a cut in between: true.
+ */
+bool waiting_sums_wants_cut(const struct waiting_sums *s);
+/* For tests: after this time, ns. */
+void waiting_sums_rest(struct waiting_sums *s, uint64_t ns);
 /* Sums are freed by reading them: whether that should be soon. */
 bool waiting_sums_crowded(const struct waiting_sums *s);
 void waiting_sums_counters(const struct waiting_sums *s,

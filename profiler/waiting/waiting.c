@@ -6,8 +6,11 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/base.h"
+#include "profiler/waiting/edges.h"
+#include "profiler/waiting/opened.h"
 #include "profiler/waiting/sites.h"
 #include "profiler/waiting/spans.h"
 #include "profiler/waiting/sums.h"
@@ -21,6 +24,8 @@
 #define WAITING_KEPT_MAX 262144
 #define WAITING_CHECK_NS (60 * CLOCK_NSEC_PER_SEC)
 #define WAITING_POOL 1024 /* blocks that are not in use */
+/* Programs that read the clock before an edge have changed their sums after that. */
+#define WAITING_FLIGHT_NS CLOCK_NSEC_PER_MSEC
 
 /* Read, and to be given when the pump has passed 'time'. */
 struct waiting_kept {
@@ -43,13 +48,15 @@ struct waiting {
 	struct waiting_sums *sums;
 	struct waiting_sites sites;
 	struct waiting_spans spans;
+	struct waiting_opened opened;
 	struct pool pool; /* of 'kept' */
 	STAILQ_HEAD(, waiting_kept) kept; /* by time */
 	size_t nkept;
 	uint64_t now; /* 'time' of what is being read */
 	uint64_t read; /* the last time */
 	uint64_t checked; /* likewise, waiting_sums_check() */
-	uint64_t edge; /* of windows, up to which all are cut */
+	uint64_t edge; /* of windows: the last at which all were cut */
+	uint64_t end; /* waiting_ends(); UINT64_MAX: not yet */
 	uint64_t untracked; /* the counter, when the iterator last ran for it */
 	struct waiting_frame frames[ABI_WAIT_REASON_MAX], beyond, uncopied;
 	/* Of traces of a reason and 'uncopied'. */
@@ -225,6 +232,19 @@ static void waiting_add_wait(struct waiting *w, const struct waiting_sum *sum,
 	waiting_put(w, t, sum->count, sum->ns);
 }
 
+/* Until its exec, the command that profd starts and records is profd. */
+static bool waiting_own_fork(const struct waiting *w,
+			     const struct pm_image *image)
+{
+	struct pm_image_info info;
+
+	if (!w->opts.selected_only || !pm_image_selected(image))
+		return false;
+	pm_image_info(image, &info);
+	return info.ppid == (uint32_t)getpid() &&
+	       info.begin == info.key.start_boottime;
+}
+
 static void waiting_give(struct waiting *w, const struct waiting_kept *k)
 {
 	uint32_t reason = ABI_WAIT_WHAT_REASON(k->sum.what);
@@ -249,6 +269,8 @@ static void waiting_give(struct waiting *w, const struct waiting_kept *k)
 		w->stats.unknown++;
 		return;
 	}
+	if (waiting_own_fork(w, t.image))
+		return;
 	if (t.event == ABI_EVENT_WAIT) {
 		waiting_add_wait(w, sum, reason, &t);
 		return;
@@ -338,27 +360,61 @@ static uint64_t waiting_cpu_ns(void)
 	return ts.tv_sec * CLOCK_NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* Cuts all open intervals at 'edge': what was added until now was before it. */
-static void waiting_cut(struct waiting *w, uint64_t edge)
+/* Cuts all open intervals at 'time'. */
+static void waiting_cut(struct waiting *w, uint64_t time)
 {
 	uint64_t begin = waiting_cpu_ns();
 
 	w->stats.cuts++;
-	if (waiting_sums_cut(w->sums, edge))
+	if (waiting_sums_cut(w->sums, time))
 		w->stats.cut_failed++;
 	w->stats.cut_ns += waiting_cpu_ns() - begin;
-	waiting_read(w, edge);
 }
 
-static void waiting_cut_edges(struct waiting *w, uint64_t now)
+/* The next edge after a time: of a window, or the end of all. */
+static uint64_t waiting_next_edge(const struct waiting *w, uint64_t time)
+{
+	uint64_t edge = reporter_apart_edge(w->opts.reporter, time);
+
+	return w->end > time ? MIN(edge, w->end) : edge;
+}
+
+void waiting_set_edges(struct waiting *w)
+{
+	uint64_t times[WAITING_EDGES], edge;
+	size_t n = 0;
+
+	if (!w)
+		return;
+	for (edge = w->edge; n < WAITING_EDGES; n++) {
+		edge = waiting_next_edge(w, edge);
+		if (edge == UINT64_MAX)
+			break;
+		times[n] = edge;
+	}
+	waiting_sums_edges(w->sums, times, n, clock_boottime_ns());
+}
+
+/* One that was set may be of a window that is gone. */
+static uint64_t waiting_edge(const struct waiting *w)
+{
+	return MIN(waiting_sums_edge(w->sums), waiting_next_edge(w, w->edge));
+}
+
+/* The edges up to 'time': what was before each is read, with that time. */
+static void waiting_cut_edges(struct waiting *w, uint64_t time)
 {
 	uint64_t edge;
 
-	while ((edge = reporter_apart_edge(w->opts.reporter, w->edge)) <= now) {
+	while ((edge = waiting_edge(w)) <= time) {
 		w->edge = edge;
 		waiting_cut(w, edge);
+		waiting_read(w, edge);
+		if (!waiting_sums_pass(w->sums, edge))
+			w->stats.late++;
+		waiting_set_edges(w);
 	}
-	w->edge = now;
+	waiting_set_edges(w);
 }
 
 /*
@@ -382,17 +438,23 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 
 	if (!w)
 		return;
-	waiting_cut_edges(w, now);
+	waiting_cut_edges(w, now - WAITING_FLIGHT_NS);
+	if (w->edge >= w->end) {
+		waiting_deliver(w, passed);
+		return;
+	}
 	waiting_spans_tick(&w->spans, w->sums, now);
 	waiting_sites_tick(&w->sites, now);
+	waiting_opened_tick(&w->opened, w->sums, now, w->opts.stack,
+			    w->opts.arg);
 	pause = waiting_sums_crowded(w->sums) ? WAITING_CROWDED_NS
 					      : WAITING_READ_NS;
 	if (now - w->read >= pause && w->nkept < WAITING_KEPT_MAX) {
 		w->read = now;
-		if (waiting_lacks(w))
+		if (waiting_lacks(w) || waiting_sums_wants_cut(w->sums))
 			waiting_cut(w, now);
-		else
-			waiting_read(w, now);
+		/* What is after an edge is not read before the edge is passed. */
+		waiting_read(w, MIN(now, waiting_edge(w)));
 	}
 	if (now - w->checked >= WAITING_CHECK_NS) {
 		w->checked = now;
@@ -403,15 +465,22 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 
 uint64_t waiting_due(const struct waiting *w)
 {
-	return w ? reporter_apart_edge(w->opts.reporter, w->edge) : UINT64_MAX;
+	return w ? waiting_edge(w) : UINT64_MAX;
 }
 
-void waiting_end(struct waiting *w, uint64_t end)
+void waiting_ends(struct waiting *w, uint64_t end)
 {
 	if (!w)
 		return;
-	waiting_cut_edges(w, end - 1);
-	waiting_cut(w, end);
+	w->end = end;
+	waiting_set_edges(w);
+}
+
+void waiting_end(struct waiting *w)
+{
+	if (!w)
+		return;
+	waiting_cut_edges(w, w->end);
 	waiting_deliver(w, UINT64_MAX);
 }
 
@@ -456,6 +525,8 @@ void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 	out->unheld = w->sites.refused;
 	out->again = w->sites.again;
 	out->differ = w->sites.differ;
+	out->opened = w->opened.copied;
+	out->unread = w->opened.unread;
 	waiting_sums_counters(w->sums, &kernel);
 #define X(name, gauge, help) out->name = kernel.name;
 	ABI_WAIT_COUNTERS(X)
@@ -486,6 +557,8 @@ int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 		err = waiting_sums_stacks(w->sums, opts->stack, opts->arg);
 	}
 	w->read = w->edge = w->checked = clock_boottime_ns();
+	w->end = UINT64_MAX;
+	waiting_opened_init(&w->opened, w->read);
 	if (err)
 		waiting_free(w);
 	else
@@ -504,6 +577,7 @@ void waiting_free(struct waiting *w)
 		pool_give(&w->pool, k);
 	}
 	waiting_sums_free(w->sums);
+	waiting_opened_fini(&w->opened);
 	waiting_sites_fini(&w->sites);
 	free(w->stack);
 	pool_fini(&w->pool);

@@ -18,9 +18,9 @@
  * They have the labels of the image, and reason, syscall and fd. Together they are the time of
  * all threads, but for a remainder: where the kernel's account has more than the clock.
  *
- * A window gets the part of each wait that lies in it: at its begin and its end the open
- * intervals are cut, and what was added until then is given with a time before the cut. A
- * wait is counted where it ends.
+ * A window gets the part of each wait that lies in it: its begin and its end are edges of
+ * the kernel's sums (edges.h). After an edge the open intervals are cut, and what was added
+ * before it is given with a time before it. A wait is counted where it ends.
  *
  * An image is found by its key once the pump has passed the time at which its sums were
  * read, so that its fork and exec are known, and the stacks of before that are resolved;
@@ -79,12 +79,17 @@ void waiting_mapped(struct waiting *w, uint32_t tgid);
  */
 void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed);
 /*
- * The time of the next cut, CLOCK_BOOTTIME; UINT64_MAX: none. What ends between it and
- * the tick after it is still counted before it.
+ * To be called when a window was opened or its end was set. A window is exact at an edge
+ * that was not past then (see reporter_apart_ahead()): else what ended in between is counted
+ * before the edge. Each tick does it, too.
  */
+void waiting_set_edges(struct waiting *w);
+/* The time of the next cut, CLOCK_BOOTTIME; UINT64_MAX: none. */
 uint64_t waiting_due(const struct waiting *w);
-/* The last call: gives everything, up to 'end'. */
-void waiting_end(struct waiting *w, uint64_t end);
+/* Nothing of after 'end', which should not be past, is wanted. */
+void waiting_ends(struct waiting *w, uint64_t end);
+/* After waiting_ends(), and its time; the last call: gives everything. */
+void waiting_end(struct waiting *w);
 /* For how long processes that ended have to be known, ns. */
 uint64_t waiting_keeps(const struct waiting *w);
 
@@ -106,7 +111,10 @@ uint64_t waiting_keeps(const struct waiting *w);
 	X(unheld, 0, "stacks of waits refused: no room, or a user's share") \
 	X(nomem, 0, "sums in no profile: out of memory")                    \
 	X(cuts, 0, "times the open waits of all threads were cut")          \
-	X(cut_failed, 0, "... that failed: waits are in a later window")
+	X(cut_failed, 0, "... that failed: waits are in a later window")    \
+	X(opened, 0, "stacks of waits copied while they lasted")            \
+	X(unread, 0, "... that were not: unreadable, or the wait ended")    \
+	X(late, 0, "edges of windows that were set after their time")
 
 struct waiting_stats {
 #define X(name, gauge, help) uint64_t name;

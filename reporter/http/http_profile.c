@@ -148,7 +148,9 @@ bool http_profile_ends(struct http_request *req, int fd)
 
 	if (!p || !p->early || !p->window || poll(&pfd, 1, 0) > 0)
 		return false;
-	reporter_window_end(req->http->r, p->window, clock_boottime_ns());
+	reporter_window_end(req->http->r, p->window,
+			    reporter_apart_ahead(req->http->r,
+						 clock_boottime_ns()));
 	return true;
 }
 
@@ -470,6 +472,8 @@ static enum MHD_Result profile_answer(struct http_request *req, uint64_t events)
 		wanted.format =
 			http_accepts_zstd(v) ? REPORTER_ZSTD : REPORTER_GZIP;
 		wanted.begin = clock_boottime_ns();
+		if (events || wanted.kind != REPORTER_QUERY_CPU)
+			wanted.begin = reporter_apart_ahead(r, wanted.begin);
 		if (!wanted.early)
 			wanted.begin += PROFILE_SHARE_NS -
 					wanted.begin % PROFILE_SHARE_NS;

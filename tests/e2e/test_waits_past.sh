@@ -85,6 +85,18 @@ account=$(for type in wait runqueue running; do sum "$T/all.pb.gz" $type "$busy"
 is "wall time of a thread that runs is all of its account, to the nanosecond" \
 	"$(sum "$T/wall.pb.gz" wall "$busy")" "$account"
 is "... with samples for its CPU time" "$(frames "$T/wall.pb.gz" "$busy" | grep -c '^\[cpu')" 0
+# Each window by itself: what runs all the time is cut at its end, too.
+"$PROFD" windows --archive "$archive" --json |
+	jq -r '"\(.file) \((.end_boot_ns | tonumber) - (.begin_boot_ns | tonumber))"' >"$T/windows"
+while read -r name ns; do
+	w=$(find "$archive" -name "wait-${name##*/cpu-}*")
+	is "what sleeps waits for exactly the window $name" "$(sum "$w" wait "$idle")" "$ns"
+	account=$(for type in wait runqueue running; do sum "$w" $type "$busy"; done |
+		awk '{ n += $1 } END { printf "%.0f\n", n }')
+	num "... and the account of what runs is not less" "$account" ">=" "$ns"
+	num "... and hardly more" "$account" "<" $((ns + ns / 200))
+done <"$T/windows"
+num "there are several" "$(wc -l <"$T/windows")" ">=" 3
 report --type wall --all --rows pid --pid "$idle" >"$T/rows"
 like "by label" "$(tail -n 1 "$T/rows")" " $idle\$"
 report --type waits >"$T/out"
