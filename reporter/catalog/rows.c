@@ -227,7 +227,7 @@ static int rows_image_write(struct catalog_db *db,
 	};
 	enum catalog_statement which =
 		had->id ? CATALOG_IMAGE_SEEN : CATALOG_IMAGE_ADD;
-	int64_t program, args = 0;
+	int64_t program = 0, args = 0;
 	struct catalog_bind b;
 	bool moves, cut = false;
 	int err = catalog_texts_program(db, &what, had, &program);

@@ -152,7 +152,7 @@ static int texts_id(struct catalog_db *db, int64_t uid, const char *s,
 		    int64_t *id)
 {
 	size_t len = s ? strlen(s) : 0;
-	struct catalog_slot *slot = texts_slot(&db->texts, s, len);
+	struct catalog_slot *slot;
 	struct catalog_bind b;
 	size_t bytes;
 	int err;
@@ -160,6 +160,7 @@ static int texts_id(struct catalog_db *db, int64_t uid, const char *s,
 	*id = 0;
 	if (!len)
 		return 0;
+	slot = texts_slot(&db->texts, s, len);
 	if (texts_slot_has(slot, s, len)) {
 		*id = slot->id;
 		return 0;
@@ -178,13 +179,14 @@ static int texts_id(struct catalog_db *db, int64_t uid, const char *s,
 int catalog_texts_word(struct catalog_db *db, const char *s, int64_t *id)
 {
 	size_t len = s ? strlen(s) : 0;
-	struct catalog_slot *slot = texts_slot(&db->words, s, len);
+	struct catalog_slot *slot;
 	struct catalog_bind b;
 	int err;
 
 	*id = 0;
 	if (!len)
 		return 0;
+	slot = texts_slot(&db->words, s, len);
 	if (texts_slot_has(slot, s, len)) {
 		*id = slot->id;
 		return 0;
@@ -205,7 +207,7 @@ int catalog_texts_word(struct catalog_db *db, const char *s, int64_t *id)
 int catalog_texts_args(struct catalog_db *db, int64_t uid, int64_t program,
 		       const char *args, size_t len, int64_t *id, bool *cut)
 {
-	struct catalog_slot *slot = texts_slot(&db->args, args, len);
+	struct catalog_slot *slot;
 	struct catalog_bind b;
 	int err;
 
@@ -213,6 +215,7 @@ int catalog_texts_args(struct catalog_db *db, int64_t uid, int64_t program,
 	*cut = false;
 	if (!args || !len)
 		return 0;
+	slot = texts_slot(&db->args, args, len);
 	if (texts_slot_has(slot, args, len) && slot->program == program) {
 		*id = slot->id;
 		*cut = slot->cut;
@@ -263,9 +266,13 @@ static int texts_cgroup(struct catalog_db *db, const char *path,
 			int64_t seen_ns, int64_t *id)
 {
 	size_t len = path ? strlen(path) : 0;
-	struct catalog_slot *slot = texts_slot(&db->cgroups, path, len);
+	const struct catalog_slot *slot;
 
-	if (!len || !texts_slot_has(slot, path, len))
+	*id = 0;
+	if (!len)
+		return 0;
+	slot = texts_slot(&db->cgroups, path, len);
+	if (!texts_slot_has(slot, path, len))
 		return catalog_texts_cgroup(db, path, seen_ns, id);
 	*id = slot->id;
 	return 0;
