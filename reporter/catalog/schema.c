@@ -15,7 +15,7 @@
 #define SCHEMA_OF_IMAGE "\n\t\tWHERE g.id = i.program)"
 #define SCHEMA_WORD "(SELECT s FROM word WHERE id = p."
 /* The id of a process. */
-#define SCHEMA_ID "pid || '-' || printf('%x', "
+#define SCHEMA_ID "pid || '-' || format('%x', "
 #define SCHEMA_ID_END ".start_boot_ns)"
 
 /* Of the bytes of the texts of a user; texts.c adds those of new ones. */
@@ -324,7 +324,7 @@ const char catalog_schema_end[] =
 	"CREATE VIEW process AS SELECT p.id, p.boot,\n"
 	"	p." SCHEMA_ID "p" SCHEMA_ID_END " AS process,\n"
 	"	p.pid, p.ppid, CASE WHEN p.parent_row IS NULL\n"
-	"	THEN p.parent_pid || '-' || printf('%x',\n"
+	"	THEN p.parent_pid || '-' || format('%x',\n"
 	"		p.parent_start_boot_ns) ELSE (SELECT\n"
 	"		q." SCHEMA_ID "q" SCHEMA_ID_END "\n"
 	"		FROM process_row q WHERE q.id = p.parent_row)\n"
