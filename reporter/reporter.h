@@ -480,6 +480,7 @@ void reporter_reason(struct reporter_health *h, bool failing, const char *fmt,
 	X(catalog_dropped, 0, "rows of processes dropped")              \
 	X(catalog_skipped, 0, "processes without samples, no row")      \
 	X(catalog_changes_skipped, 0, "changes and gaps without a row") \
+	X(catalog_texts_skipped, 0, "names and arguments left out")     \
 	X(catalog_failed, 0, "transactions that failed")                \
 	X(catalog_set_aside, 0, "damaged catalogs replaced")            \
 	X(catalog_rebuilt, 0, "windows added from their files")         \

@@ -42,7 +42,7 @@ WRAP_MALLOC := $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
 $(B)/tests/unit/processmanager/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wrap=free
 $(B)/tests/unit/processmanager/test_pm_random $(B)/tests/fuzz/processmanager/replay_pm: LDFLAGS += $(WRAP_MALLOC)
 # These set the wall clock.
-$(addprefix $(B)/tests/unit/catalog/test_,catalog catalog_keep) \
+$(addprefix $(B)/tests/unit/catalog/test_,catalog catalog_keep catalog_texts) \
 $(addprefix $(B)/tests/unit/reporter/test_,reporter reporter_events reporter_files reporter_times store): LDFLAGS += -Wl,--wrap=clock_wall_offset_ns
 # Its truth is elfutils' unwinder.
 $(addprefix $(B)/tests/,unit/tracehandler/test_walk bpf/sampler/test_stacks bench/bench_unwind): LIBS += -ldw

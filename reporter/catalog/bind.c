@@ -25,6 +25,12 @@ void catalog_bind_int(struct catalog_bind *b, int at, uint64_t v)
 		b->failed = true;
 }
 
+void catalog_bind_signed(struct catalog_bind *b, int at, int64_t v)
+{
+	if (sqlite3_bind_int64(b->s, at, v))
+		b->failed = true;
+}
+
 void catalog_bind_real(struct catalog_bind *b, int at, double v)
 {
 	if (sqlite3_bind_double(b->s, at, v))
@@ -54,14 +60,14 @@ static bool bind_is_ascii(const char *s, size_t len)
 	return all < 0x80;
 }
 
-void catalog_bind_text(struct catalog_bind *b, int at, const char *s,
-		       size_t len)
+size_t catalog_bind_text(struct catalog_bind *b, int at, const char *s,
+			 size_t len)
 {
 	struct strbuf sb = STRBUF_INIT;
 	const char *utf8 = s;
 
 	if (!s || !len)
-		return;
+		return 0;
 	len = bind_fit(s, len, CATALOG_TEXT_MAX);
 	if (!bind_is_ascii(s, len))
 		utf8 = pprof_utf8(s, &len, &sb);
@@ -70,6 +76,7 @@ void catalog_bind_text(struct catalog_bind *b, int at, const char *s,
 			      utf8 == s ? SQLITE_STATIC : SQLITE_TRANSIENT))
 		b->failed = true;
 	strbuf_fini(&sb);
+	return len;
 }
 
 void catalog_bind_str(struct catalog_bind *b, int at, const char *s)

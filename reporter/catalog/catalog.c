@@ -122,12 +122,18 @@ static int catalog_write_taken(struct catalog *c,
 	struct catalog_db *db = &c->db;
 	const struct catalog_batch *b;
 	struct catalog_rest *rest;
-	int err = catalog_db_stalled(db) ? -EAGAIN : 0;
+	int err = db->converting	   ? -EINPROGRESS
+		  : catalog_db_stalled(db) ? -EAGAIN
+					   : 0;
 
+	db->texts_limit = catalog_limit(c) / 2;
 	if (!err)
 		err = catalog_db_run(db, CATALOG_BEGIN, NULL);
-	if (err)
+	if (err) {
+		/* Its rows are made of its file. */
+		db->fresh |= w != NULL;
 		return err;
+	}
 	STAILQ_FOREACH(b, taken, entry) {
 		err = catalog_rows_write(db, b, c->opts.freq_hz);
 		if (!err)
@@ -140,6 +146,8 @@ static int catalog_write_taken(struct catalog *c,
 		err = rest ? catalog_windows_add(db, w, rest) : -ENOMEM;
 	if (!err)
 		err = catalog_write_removed(c);
+	if (!err)
+		err = catalog_texts_flush(db);
 	if (!err)
 		err = catalog_keep_prune(db, catalog_limit(c));
 	if (!err)
@@ -154,6 +162,8 @@ static int catalog_write_taken(struct catalog *c,
 	/* Some errors have rolled it back already. */
 	if (err && !sqlite3_get_autocommit(db->sql))
 		catalog_db_run(db, CATALOG_ROLLBACK, NULL);
+	if (err)
+		catalog_texts_forget(db);
 	return err;
 }
 
@@ -188,10 +198,11 @@ static void catalog_wrote(struct catalog *c, struct catalog_batches *taken,
 	c->stats.catalog_bytes = now.catalog_bytes;
 	c->stats.catalog_wal_bytes = now.catalog_wal_bytes;
 	c->stats.catalog_set_aside = c->db.set_aside;
+	c->stats.catalog_texts_skipped = c->db.texts_skipped;
 	c->stats.catalog_stopped = err != 0;
-	c->rebuild |= !err && c->db.fresh;
+	c->rebuild |= c->db.converting || (!err && c->db.fresh);
 	if (err) {
-		c->stats.catalog_failed++;
+		c->stats.catalog_failed += err != -EINPROGRESS;
 		rest = (struct catalog_batches)STAILQ_HEAD_INITIALIZER(rest);
 		STAILQ_CONCAT(&rest, taken);
 		STAILQ_CONCAT(&rest, &c->pending);
@@ -426,17 +437,6 @@ static bool catalog_put(struct catalog *c, const struct pm_image *newest,
 	return true;
 }
 
-static bool catalog_key(const char *process, struct abi_key *key)
-{
-	char *end;
-
-	*key = (struct abi_key){ .tgid = strtoul(process, &end, 10) };
-	if (*end != '-')
-		return false;
-	key->start_boottime = strtoull(end + 1, NULL, 16);
-	return true;
-}
-
 /* The ancestors that have no row yet, the oldest first. */
 static void catalog_put_parents(struct catalog *c, const struct pm_image *img)
 {
@@ -447,7 +447,7 @@ static void catalog_put_parents(struct catalog *c, const struct pm_image *img)
 	size_t n = 0;
 
 	pm_process_info(img, &p);
-	while (n < CATALOG_ANCESTORS && catalog_key(p.parent_id, &key) &&
+	while (n < CATALOG_ANCESTORS && catalog_id_parse(p.parent_id, &key) &&
 	       !catalog_find(c, key.tgid, key.start_boottime)) {
 		chain[n] = pm_newest(c->opts.pm, &key);
 		if (!chain[n])
@@ -718,5 +718,7 @@ const char *catalog_problem(struct catalog *c)
 	}
 	if (err == -EAGAIN)
 		return "a reader has held its log for too long";
+	if (err == -EINPROGRESS)
+		return "rows of an earlier version are being converted";
 	return err ? strerror(-err) : NULL;
 }

@@ -123,7 +123,8 @@ void catalog_db_close(struct catalog_db *db)
 	db->oldest = 0;
 	db->frames = 0;
 	db->parent_row = 0;
-	db->parent[0] = '\0';
+	db->converting = db->loose = false;
+	catalog_texts_forget(db);
 }
 
 /* --- the directory ------------------------------------------------------------- */
@@ -325,9 +326,22 @@ static int db_identify(struct catalog_db *db, int64_t *version)
 	return *version > CATALOG_VERSION ? -EPROTONOSUPPORT : 0;
 }
 
+/* A conversion has begun. */
+static bool db_has_rows(struct catalog_db *db)
+{
+	return sqlite3_table_column_metadata(db->sql, "main", "process_row",
+					     "id", NULL, NULL, NULL, NULL,
+					     NULL) == SQLITE_OK;
+}
+
+/*
+ * The tables of this version. Those of version 3 have rows meanwhile, see convert.c, by
+ * which number the file goes until they are copied.
+ */
 static int db_migrate(struct catalog_db *db, int64_t version)
 {
 	char done[128];
+	bool begun = version == CATALOG_VERSION - 1 && db_has_rows(db);
 	int err = 0;
 
 	if (version == CATALOG_VERSION)
@@ -341,16 +355,18 @@ static int db_migrate(struct catalog_db *db, int64_t version)
 		err = db_exec(db, "BEGIN IMMEDIATE");
 	if (err)
 		return err;
-	for (; !err && version < CATALOG_VERSION; version++)
+	for (; !err && version < CATALOG_VERSION - 1; version++)
+		err = db_exec(db, catalog_schema[version]);
+	if (!err && !begun)
 		err = db_exec(db, catalog_schema[version]);
 	snprintf(done, sizeof(done),
 		 "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
-		 CATALOG_APPLICATION, CATALOG_VERSION);
+		 CATALOG_APPLICATION, CATALOG_VERSION - 1);
 	if (!err)
 		err = db_exec(db, done);
 	if (err)
 		db_exec(db, "ROLLBACK");
-	return err;
+	return err ? err : catalog_convert_begin(db);
 }
 
 static int db_statements(struct catalog_db *db)
@@ -433,7 +449,10 @@ static int db_open_once(struct catalog_db *db, const char *dir,
 		"PRAGMA cache_size = -4096;"
 		"PRAGMA temp_store = MEMORY;"
 		"PRAGMA trusted_schema = OFF;"
-		"CREATE TEMP TABLE gone(id INTEGER PRIMARY KEY)";
+		"CREATE TEMP TABLE gone(id INTEGER PRIMARY KEY);"
+		"CREATE TEMP TABLE loose(id INTEGER PRIMARY KEY);"
+		"CREATE TEMP TABLE loose_args(id INTEGER PRIMARY KEY, program);"
+		"CREATE TEMP TABLE loose_text(id INTEGER PRIMARY KEY)";
 	int64_t version;
 	int err = db_connect(db, dir);
 

@@ -78,6 +78,38 @@ struct catalog_change *catalog_pack_change(struct arena *a,
 
 /* --- the file ---------------------------------------------------------------- */
 
+/* Rows of texts that were used lately, by content. */
+#define CATALOG_SLOTS 256
+#define CATALOG_CACHED 1024 /* bytes; longer ones are not kept */
+
+struct catalog_slot {
+	char *s; /* NULL: none */
+	size_t len;
+	int64_t id;
+	int64_t program; /* of arguments; else 0 */
+	bool cut; /* of arguments: there are more */
+};
+
+struct catalog_cache {
+	struct catalog_slot slots[CATALOG_SLOTS];
+};
+
+/* Numbers of comm, exe, cwd, build_id and cgroup; uid and gid, -1: not known. */
+#define CATALOG_PROGRAM_KEY 7
+
+/* What the texts of a user take. */
+#define CATALOG_USES 64
+
+struct catalog_use {
+	int64_t uid, bytes;
+	bool known, changed; /* it is that of the table; it is not any more */
+};
+
+struct catalog_known_program {
+	int64_t key[CATALOG_PROGRAM_KEY];
+	int64_t id; /* 0: none */
+};
+
 struct catalog_db {
 	sqlite3 *sql; /* NULL: not open */
 	sqlite3_stmt *statements[CATALOG_NSTATEMENTS];
@@ -86,13 +118,22 @@ struct catalog_db {
 	ino_t ino;
 	int64_t oldest; /* before which changes were removed */
 	/* The last parent that was looked up: most have many children. */
-	char parent[40];
-	int64_t parent_row;
+	struct abi_key parent; /* pid 0: none */
+	int64_t parent_row; /* 0: it has none */
 	uint64_t set_aside; /* files */
 	int frames; /* of the WAL, after the last commit */
 	int index; /* of the WAL, if it is open, for catalog_db_reader() */
 	bool index_open;
 	bool fresh; /* opened, and not yet compared with the windows */
+	bool converting; /* it has rows of version 3, see convert.c */
+	int64_t converted; /* up to this row */
+	/* Of texts.c; empty after a rollback, and when rows were removed. */
+	struct catalog_cache words, texts, args, cgroups;
+	struct catalog_known_program programs[CATALOG_SLOTS];
+	bool loose; /* a program may have lost its last image */
+	struct catalog_use uses[CATALOG_USES];
+	uint64_t texts_limit; /* bytes of the texts of a user */
+	uint64_t texts_skipped;
 };
 
 /* This run of profd. */
@@ -155,14 +196,15 @@ struct catalog_bind {
 struct catalog_bind catalog_bind(struct catalog_db *db,
 				 enum catalog_statement which);
 void catalog_bind_int(struct catalog_bind *b, int at, uint64_t v);
+void catalog_bind_signed(struct catalog_bind *b, int at, int64_t v);
 void catalog_bind_real(struct catalog_bind *b, int at, double v);
 /*
  * Text that processes control, cut to CATALOG_TEXT_MAX bytes: each byte that is not
  * UTF-8 becomes U+FFFD. NULL and "" are NULL. The text must be valid until the end
- * of catalog_bind_run().
+ * of catalog_bind_run(). Returns its bytes.
  */
-void catalog_bind_text(struct catalog_bind *b, int at, const char *s,
-		       size_t len);
+size_t catalog_bind_text(struct catalog_bind *b, int at, const char *s,
+			 size_t len);
 void catalog_bind_str(struct catalog_bind *b, int at, const char *s);
 /* A JSON array of the strings of 'args', with a NUL after the last of its 'len'
  * bytes. True: it had to be cut. */
@@ -176,14 +218,64 @@ int catalog_bind_run(struct catalog_bind *b, enum catalog_statement which,
 #define CATALOG_TEXT_MAX 4096
 #define CATALOG_ARGS_MAX 4096
 
+/* --- texts -------------------------------------------------------------------- */
+
+/* What an image is; -1 and NULL: not known. */
+struct catalog_program {
+	const char *comm, *exe, *cwd, *build_id, *cgroup;
+	int64_t uid, gid;
+	int64_t seen_ns; /* since the epoch: of its control group */
+};
+
+/* What the row of an image says already. */
+struct catalog_program_row {
+	int64_t id; /* 0: there is no row */
+	int64_t kept[4]; /* of exe, cwd, build_id and cgroup: as in a key */
+	int64_t args; /* its arguments; 0: none */
+};
+
+/* Their numbers, with rows that are made if they are missing; 0: none. 0 or -errno. */
+int catalog_texts_word(struct catalog_db *db, const char *s, int64_t *id);
+/* Of an image of 'program': only images of one program share arguments. */
+int catalog_texts_args(struct catalog_db *db, int64_t uid, int64_t program,
+		       const char *args, size_t len, int64_t *id, bool *cut);
+int catalog_texts_cgroup(struct catalog_db *db, const char *path,
+			 int64_t seen_ns, int64_t *id);
+/* What 'p' does not know is as it was. */
+int catalog_texts_program(struct catalog_db *db,
+			  const struct catalog_program *p,
+			  const struct catalog_program_row *had, int64_t *id);
+int catalog_texts_had(struct catalog_db *db, int64_t process, uint64_t exec,
+		      struct catalog_program_row *had);
+/* An image does not have this program and these arguments any more. */
+int catalog_texts_loose(struct catalog_db *db,
+			const struct catalog_program_row *had);
+/* Writes what users take now; before what is written is removed or committed. */
+int catalog_texts_flush(struct catalog_db *db);
+/* Removes programs, arguments and texts that have lost their last image. */
+int catalog_texts_collect(struct catalog_db *db);
+/* Their rows may be others now. */
+void catalog_texts_forget(struct catalog_db *db);
+
+/* --- rows of version 3 ----------------------------------------------------------- */
+
+/* Begins to copy them, or goes on; some of them at once. 0 or -errno. */
+int catalog_convert_begin(struct catalog_db *db);
+/* Copies some; at the end, 'converting' becomes false. 0 or -errno. */
+int catalog_convert_step(struct catalog_db *db);
+
 /* --- rows --------------------------------------------------------------------- */
+
+/* "PID-START" or "PID-START-EXEC"; false: it is neither. */
+bool catalog_id_parse(const char *id, struct abi_key *key);
 
 /* 0 or -errno. */
 int catalog_rows_write(struct catalog_db *db, const struct catalog_batch *b,
 		       unsigned int freq_hz);
 int catalog_rows_changes(struct catalog_db *db, const struct catalog_batch *b);
-/* The row of a process by its id; 0: there is none. */
-int catalog_rows_find(struct catalog_db *db, const char *process, int64_t *row);
+/* The row of a process; 0: there is none. */
+int catalog_rows_find(struct catalog_db *db, int64_t boot,
+		      const struct abi_key *key, int64_t *row);
 
 /* An image as a window has it: by its labels. */
 struct catalog_labels {

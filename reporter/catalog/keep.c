@@ -5,7 +5,8 @@
  * user who starts processes as fast as possible must not fill the disk, nor displace
  * the processes of others: above its limit, the catalog forgets those of the user with
  * the most that ended first, of those without samples if there are any, but for their
- * number.
+ * number. The same holds for a user whose texts are long: half of the catalog may be
+ * texts of one user.
  *
  * Removed rows leave free pages, which are used again; many of them are given back.
  */
@@ -26,7 +27,8 @@ static int keep_chunk(struct catalog_db *db, enum catalog_statement find,
 		      int64_t value, int *n)
 {
 	static const enum catalog_statement drops[] = {
-		CATALOG_GONE_WINDOWS, CATALOG_GONE_IMAGES,
+		CATALOG_GONE_WINDOWS, CATALOG_GONE_PROGRAMS,
+		CATALOG_GONE_ARGS,    CATALOG_GONE_IMAGES,
 		CATALOG_GONE_PARENTS, CATALOG_GONE_PROCESSES,
 		CATALOG_GONE_CLEAR,
 	};
@@ -41,6 +43,8 @@ static int keep_chunk(struct catalog_db *db, enum catalog_statement find,
 		err = catalog_db_run(db, CATALOG_GONE_REST, NULL);
 	for (i = 0; !err && *n && i < ARRAY_SIZE(drops); i++)
 		err = catalog_db_run(db, drops[i], NULL);
+	if (!err && *n)
+		err = catalog_texts_collect(db);
 	db->parent_row = 0;
 	return err;
 }
@@ -81,6 +85,8 @@ static int keep_old(struct catalog_db *db, int64_t oldest)
 			catalog_bind_int(&b, 2, KEEP_CHANGES);
 		err = catalog_bind_run(&b, drops[i], NULL);
 	}
+	/* Control groups have gone, too. */
+	catalog_texts_forget(db);
 	if (!err)
 		db->oldest = oldest;
 	return err;
@@ -103,6 +109,25 @@ static int keep_limit(struct catalog_db *db, uint64_t limit, int *n)
 	return err ? err : keep_chunk(db, CATALOG_GONE_FIND_OF, uid, n);
 }
 
+/*
+ * Some of a user whose texts are near the limit of texts, so that those to come have
+ * room; '*n' of them.
+ */
+static int keep_texts(struct catalog_db *db, int *n)
+{
+	struct catalog_bind b = catalog_bind(db, CATALOG_USER_TEXTS);
+	const int64_t none = INT64_MIN;
+	int64_t uid = none;
+	int err;
+
+	*n = 0;
+	catalog_bind_int(&b, 1, db->texts_limit - db->texts_limit / 8);
+	err = catalog_bind_run(&b, CATALOG_USER_TEXTS, &uid);
+	return err || uid == none
+		       ? err
+		       : keep_chunk(db, CATALOG_GONE_FIND_OF, uid, n);
+}
+
 int catalog_keep_prune(struct catalog_db *db, uint64_t limit)
 {
 	int64_t oldest = INT64_MIN + KEEP_SLACK_NS;
@@ -113,6 +138,10 @@ int catalog_keep_prune(struct catalog_db *db, uint64_t limit)
 				 &n);
 	for (i = 0, n = 1; !err && n && i < KEEP_CHUNKS; i++)
 		err = keep_limit(db, limit, &n);
+	for (i = 0, n = 1; !err && n && i < KEEP_CHUNKS; i++)
+		err = keep_texts(db, &n);
+	if (!err && db->loose)
+		err = catalog_texts_collect(db);
 	return err ? err : keep_old(db, oldest - KEEP_SLACK_NS);
 }
 

@@ -5,6 +5,8 @@
  * because profd was killed or the catalog was lost, are read, the newest first, one at
  * a time with a pause: they have their images by the labels of samples.
  *
+ * Before that, a catalog of an earlier version is converted.
+ *
  * A window of this profd is left to its own job until that has tried to write its rows,
  * or for some minutes.
  */
@@ -216,16 +218,20 @@ static int rebuild_write(struct catalog *c, const struct store_window *w,
 	struct catalog_db *db = &c->db;
 	int err;
 
-	if (!db->sql || catalog_db_stalled(db))
+	if (!db->sql || db->converting || catalog_db_stalled(db))
 		return -EAGAIN;
 	err = catalog_db_run(db, CATALOG_BEGIN, NULL);
 	if (err)
 		return err;
 	err = rebuild_rows(db, w, p, info);
 	if (!err)
+		err = catalog_texts_flush(db);
+	if (!err)
 		err = catalog_db_run(db, CATALOG_COMMIT, NULL);
 	if (err && !sqlite3_get_autocommit(db->sql))
 		catalog_db_run(db, CATALOG_ROLLBACK, NULL);
+	if (err)
+		catalog_texts_forget(db);
 	return err;
 }
 
@@ -265,27 +271,43 @@ static int rebuild_window(struct catalog *c, const struct store_window *w,
 	return err;
 }
 
+/* A catalog of version 3 is copied first. After an error, with the next window. */
+static int rebuild_convert(struct catalog *c)
+{
+	struct catalog_db *db = &c->db;
+	uint64_t bytes, wal_bytes;
+	int err = catalog_db_stalled(db) ? -EAGAIN : catalog_convert_step(db);
+
+	catalog_db_checkpoint(db, &bytes, &wal_bytes);
+	if (err == -EBADMSG)
+		catalog_db_set_aside(db, c->dir);
+	return err;
+}
+
 void catalog_rebuild_step(struct catalog *c)
 {
 	struct store_list *list = &c->missing;
 	uint64_t rebuilt = 0;
-	bool fresh;
+	bool fresh, converting;
 	int err = 0;
 
 	pthread_mutex_lock(&c->writer);
-	fresh = c->db.sql && c->db.fresh;
+	converting = c->db.sql && c->db.converting;
+	if (converting)
+		err = rebuild_convert(c);
+	fresh = !converting && c->db.sql && c->db.fresh;
 	if (fresh)
 		err = rebuild_list(c);
 	if (fresh && !err)
 		c->db.fresh = false;
 	pthread_mutex_unlock(&c->writer);
-	if (!fresh && list->n)
+	if (!converting && !fresh && list->n)
 		err = rebuild_window(c, &list->windows[--list->n], &rebuilt);
 	if (err || !list->n)
 		store_list_free(list);
 	pthread_mutex_lock(&c->mutex);
 	c->stats.catalog_missing = list->n;
 	c->stats.catalog_rebuilt += rebuilt;
-	c->rebuild = list->n > 0;
+	c->rebuild = list->n > 0 || (converting && !err);
 	pthread_mutex_unlock(&c->mutex);
 }

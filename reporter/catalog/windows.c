@@ -50,25 +50,28 @@ int catalog_windows_begin(struct catalog_db *db,
 
 static int windows_add_process(struct catalog_db *db,
 			       const struct catalog_window_row *w,
-			       const struct catalog_labels *l, int64_t *row)
+			       const struct catalog_labels *l,
+			       const struct abi_key *key, int64_t *row)
 {
-	struct catalog_bind b = catalog_bind(db, CATALOG_PROCESS_LABELS);
-	const char *hex = strchr(l->process, '-');
-	/* "PID-START" */
-	uint64_t start = hex ? strtoull(hex + 1, NULL, 16) : 0;
-	int err;
+	struct catalog_bind b;
+	int64_t entry;
+	int err = catalog_texts_word(db, l->entry, &entry);
 
-	catalog_bind_int(&b, 1, w->boot);
-	catalog_bind_str(&b, 2, l->process);
-	catalog_bind_int(&b, 3, l->pid);
-	if (start)
-		catalog_bind_int(&b, 4, start);
-	if (start && w->begin_boot_ns)
-		catalog_bind_int(&b, 5, start + w->begin_ns - w->begin_boot_ns);
-	catalog_bind_int(&b, 6, w->end_ns);
-	catalog_bind_str(&b, 7, l->entry);
-	if (l->entry && *l->entry)
-		catalog_bind_int(&b, 8, l->entry_pid);
+	if (err)
+		return err;
+	b = catalog_bind(db, CATALOG_PROCESS_LABELS);
+	catalog_bind_signed(&b, 1, w->boot);
+	catalog_bind_int(&b, 2, key->tgid);
+	catalog_bind_int(&b, 3, key->start_boottime);
+	if (key->start_boottime && w->begin_boot_ns)
+		catalog_bind_int(&b, 4,
+				 key->start_boottime + w->begin_ns -
+					 w->begin_boot_ns);
+	catalog_bind_int(&b, 5, w->end_ns);
+	if (entry) {
+		catalog_bind_signed(&b, 6, entry);
+		catalog_bind_int(&b, 7, l->entry_pid);
+	}
 	err = catalog_bind_run(&b, CATALOG_PROCESS_LABELS, NULL);
 	*row = sqlite3_last_insert_rowid(db->sql);
 	return err;
@@ -76,72 +79,58 @@ static int windows_add_process(struct catalog_db *db,
 
 static int windows_process_row(struct catalog_db *db,
 			       const struct catalog_window_row *w,
-			       const struct catalog_labels *l, int64_t *row)
+			       const struct catalog_labels *l,
+			       const struct abi_key *key, int64_t *row)
 {
-	struct catalog_bind b = catalog_bind(db, CATALOG_PROCESS_FIND);
-	int err;
+	int err = catalog_rows_find(db, w->boot, key, row);
+	struct catalog_bind b;
 
-	*row = 0;
-	catalog_bind_int(&b, 1, w->boot);
-	catalog_bind_str(&b, 2, l->process);
-	err = catalog_bind_run(&b, CATALOG_PROCESS_FIND, row);
 	if (err)
 		return err;
 	if (!*row)
-		return windows_add_process(db, w, l, row);
+		return windows_add_process(db, w, l, key, row);
 	b = catalog_bind(db, CATALOG_PROCESS_AGAIN);
-	catalog_bind_int(&b, 1, *row);
+	catalog_bind_signed(&b, 1, *row);
 	catalog_bind_int(&b, 2, w->end_ns);
 	return catalog_bind_run(&b, CATALOG_PROCESS_AGAIN, NULL);
 }
 
-static int windows_image_row(struct catalog_db *db, int64_t process,
-			     const struct catalog_labels *l, int64_t *row)
+static int windows_image_row(struct catalog_db *db,
+			     const struct catalog_window_row *w,
+			     int64_t process, const struct catalog_labels *l,
+			     const struct abi_key *key, int64_t *row)
 {
+	const struct catalog_program what = {
+		.comm = l->comm,
+		.exe = l->exe,
+		.cgroup = l->cgroup,
+		.uid = -1,
+		.gid = -1,
+		.seen_ns = w->end_ns,
+	};
+	const struct catalog_program_row none = { 0 };
 	struct catalog_bind b = catalog_bind(db, CATALOG_IMAGE_FIND);
-	struct pm_cgroup in;
+	int64_t program;
 	int err;
 
 	*row = 0;
-	catalog_bind_int(&b, 1, process);
-	catalog_bind_str(&b, 2, l->image);
+	catalog_bind_signed(&b, 1, process);
+	catalog_bind_int(&b, 2, key->exec_id);
 	err = catalog_bind_run(&b, CATALOG_IMAGE_FIND, row);
 	if (err || *row)
 		return err;
+	err = catalog_texts_program(db, &what, &none, &program);
+	if (err)
+		return err;
 	b = catalog_bind(db, CATALOG_IMAGE_ADD);
-	catalog_bind_int(&b, 1, process);
-	catalog_bind_str(&b, 2, l->image);
-	catalog_bind_str(&b, 5, l->comm);
-	catalog_bind_str(&b, 6, l->exe);
+	catalog_bind_signed(&b, 1, process);
+	catalog_bind_int(&b, 2, key->exec_id);
+	catalog_bind_signed(&b, 5, program);
+	catalog_bind_int(&b, 7, 0);
 	catalog_bind_int(&b, 8, 0);
-	if (l->cgroup && *l->cgroup) {
-		pm_cgroup_parse(l->cgroup, strlen(l->cgroup), &in);
-		catalog_bind_str(&b, 12, l->cgroup);
-		catalog_bind_text(&b, 13, in.container.s, in.container.len);
-		catalog_bind_str(&b, 14, in.engine);
-		catalog_bind_text(&b, 15, in.pod.s, in.pod.len);
-		catalog_bind_text(&b, 16, in.unit.s, in.unit.len);
-	}
-	catalog_bind_int(&b, 18, 0);
 	err = catalog_bind_run(&b, CATALOG_IMAGE_ADD, NULL);
 	*row = sqlite3_last_insert_rowid(db->sql);
 	return err;
-}
-
-/* The row of a control group; 0: it has none. */
-static int windows_cgroup(struct catalog_db *db,
-			  const struct catalog_window_row *w,
-			  const struct catalog_labels *l, int64_t *row)
-{
-	struct catalog_bind b;
-
-	*row = 0;
-	if (!l->cgroup || !*l->cgroup)
-		return 0;
-	b = catalog_bind(db, CATALOG_CGROUP_SEEN);
-	catalog_bind_str(&b, 1, l->cgroup);
-	catalog_bind_int(&b, 2, w->end_ns);
-	return catalog_bind_run(&b, CATALOG_CGROUP_SEEN, row);
 }
 
 int catalog_windows_image(struct catalog_db *db, int64_t window,
@@ -149,13 +138,18 @@ int catalog_windows_image(struct catalog_db *db, int64_t window,
 			  const struct catalog_labels *l)
 {
 	struct catalog_bind b;
+	struct abi_key key;
 	int64_t process, image, cgroup;
-	int err = windows_process_row(db, w, l, &process);
+	int err;
 
+	/* A damaged profile may say anything. */
+	if (!catalog_id_parse(l->image, &key))
+		return 0;
+	err = windows_process_row(db, w, l, &key, &process);
 	if (!err)
-		err = windows_image_row(db, process, l, &image);
+		err = windows_image_row(db, w, process, l, &key, &image);
 	if (!err)
-		err = windows_cgroup(db, w, l, &cgroup);
+		err = catalog_texts_cgroup(db, l->cgroup, w->end_ns, &cgroup);
 	if (err)
 		return err;
 	b = catalog_bind(db, CATALOG_WINDOW_IMAGE_ADD);

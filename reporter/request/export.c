@@ -209,35 +209,65 @@ static int export_windows(struct export *e,
 
 /* --- the catalog ------------------------------------------------------------------------ */
 
-/* Processes with samples in the windows, and their ancestors. */
-static const char *const export_sql[] = {
-	"CREATE TEMP TABLE p(id INTEGER PRIMARY KEY)",
-	"INSERT INTO temp.p WITH RECURSIVE a(id) AS ("
-	"SELECT i.process FROM temp.w JOIN src.window_image x "
-	"ON x.window = w.id JOIN src.image i ON i.id = x.image "
-	"UNION SELECT q.parent_row FROM src.process q JOIN a ON q.id = a.id "
-	"WHERE q.parent_row IS NOT NULL) SELECT id FROM a",
-	"INSERT INTO main.boot SELECT * FROM src.boot",
-	"INSERT INTO main.process SELECT * FROM src.process "
-	"WHERE id IN temp.p ORDER BY id",
-	"INSERT INTO main.image SELECT * FROM src.image "
-	"WHERE process IN temp.p ORDER BY id",
-	"INSERT INTO main.run SELECT * FROM src.run WHERE id IN "
-	"(SELECT run FROM src.window WHERE id IN temp.w)",
-	"INSERT INTO main.window SELECT * FROM src.window "
-	"WHERE id IN temp.w ORDER BY id",
-	"INSERT INTO main.window_image SELECT * FROM src.window_image "
-	"WHERE window IN temp.w",
-	"INSERT INTO main.cgroup SELECT * FROM src.cgroup WHERE id IN "
-	"(SELECT cgroup FROM main.window_image)",
-	"INSERT INTO main.loss SELECT * FROM src.loss WHERE window IN temp.w",
-	"INSERT INTO main.rest SELECT * FROM src.rest WHERE window IN temp.w",
-	"INSERT INTO main.change SELECT * FROM src.change "
-	"WHERE (boot, process) IN (SELECT boot, process FROM main.process) "
-	"OR process IS NULL AND EXISTS (SELECT 1 FROM main.window "
-	"WHERE time_ns BETWEEN begin_ns AND end_ns) ORDER BY id",
-	"COMMIT",
-	"DETACH src",
+/*
+ * Processes with samples in the windows, and their ancestors. Those of a version only
+ * have it here; 0: of all. Rows that others refer to are first.
+ */
+static const struct {
+	int version;
+	const char *sql;
+} export_sql[] = {
+	{ 0, "CREATE TEMP TABLE p(id INTEGER PRIMARY KEY)" },
+	{ 0, "INSERT INTO temp.p WITH RECURSIVE a(id) AS ("
+	     "SELECT i.process FROM temp.w JOIN src.window_image x "
+	     "ON x.window = w.id JOIN src.image i ON i.id = x.image "
+	     "UNION SELECT q.parent_row FROM src.process q JOIN a "
+	     "ON q.id = a.id "
+	     "WHERE q.parent_row IS NOT NULL) SELECT id FROM a" },
+	{ 0, "INSERT INTO main.boot SELECT * FROM src.boot" },
+	{ 3, "INSERT INTO main.process SELECT * FROM src.process "
+	     "WHERE id IN temp.p ORDER BY id" },
+	{ 3, "INSERT INTO main.image SELECT * FROM src.image "
+	     "WHERE process IN temp.p ORDER BY id" },
+	{ 4, "INSERT INTO main.process_row SELECT * FROM src.process_row "
+	     "WHERE id IN temp.p ORDER BY id" },
+	{ 4, "INSERT INTO main.image_row SELECT * FROM src.image_row "
+	     "WHERE process IN temp.p ORDER BY id" },
+	{ 4, "INSERT INTO main.program SELECT * FROM src.program "
+	     "WHERE id IN (SELECT program FROM main.image_row)" },
+	{ 4, "INSERT INTO main.args SELECT * FROM src.args "
+	     "WHERE id IN (SELECT args FROM main.image_row)" },
+	{ 4, "INSERT INTO main.text SELECT * FROM src.text WHERE id IN ("
+	     "SELECT comm FROM main.program UNION "
+	     "SELECT exe FROM main.program UNION "
+	     "SELECT cwd FROM main.program UNION "
+	     "SELECT build_id FROM main.program)" },
+	{ 4, "INSERT INTO main.text_use SELECT uid, "
+	     "sum(length(CAST(s AS BLOB)) + 16) FROM (SELECT uid, s FROM "
+	     "main.text UNION ALL SELECT uid, s FROM main.args) GROUP BY uid" },
+	{ 4, "INSERT OR REPLACE INTO main.word SELECT * FROM src.word" },
+	{ 0, "INSERT INTO main.run SELECT * FROM src.run WHERE id IN "
+	     "(SELECT run FROM src.window WHERE id IN temp.w)" },
+	{ 0, "INSERT INTO main.window SELECT * FROM src.window "
+	     "WHERE id IN temp.w ORDER BY id" },
+	{ 0, "INSERT INTO main.window_image SELECT * FROM src.window_image "
+	     "WHERE window IN temp.w" },
+	{ 3, "INSERT INTO main.cgroup SELECT * FROM src.cgroup WHERE id IN "
+	     "(SELECT cgroup FROM main.window_image)" },
+	{ 4, "INSERT INTO main.cgroup SELECT * FROM src.cgroup WHERE id IN "
+	     "(SELECT cgroup FROM main.window_image UNION "
+	     "SELECT cgroup FROM main.program)" },
+	{ 0, "INSERT INTO main.loss SELECT * FROM src.loss "
+	     "WHERE window IN temp.w" },
+	{ 0, "INSERT INTO main.rest SELECT * FROM src.rest "
+	     "WHERE window IN temp.w" },
+	{ 0, "INSERT INTO main.change SELECT * FROM src.change "
+	     "WHERE (boot, process) IN (SELECT boot, process "
+	     "FROM main.process) "
+	     "OR process IS NULL AND EXISTS (SELECT 1 FROM main.window "
+	     "WHERE time_ns BETWEEN begin_ns AND end_ns) ORDER BY id" },
+	{ 0, "COMMIT" },
+	{ 0, "DETACH src" },
 };
 
 static int export_exec(struct export *e, const char *sql)
@@ -301,30 +331,36 @@ static int export_attach(struct export *e)
 	return err;
 }
 
-/* The columns are copied as they are: those of this version. */
-static int export_version(struct export *e)
+/* Rows are copied as they are, of this version or the one before. */
+static int export_version(struct export *e, int *version)
 {
 	sqlite3_stmt *st;
 	int err = request_db_prepare(e->db, "PRAGMA src.user_version", &st);
 
 	if (!err)
 		err = request_db_error(sqlite3_step(st));
-	if (!err && sqlite3_column_int(st, 0) != CATALOG_VERSION)
+	*version = err ? 0 : sqlite3_column_int(st, 0);
+	if (!err && *version != CATALOG_VERSION &&
+	    *version != CATALOG_VERSION - 1)
 		err = -EPROTONOSUPPORT;
 	sqlite3_finalize(st);
 	return err;
 }
 
-static int export_schema(struct export *e)
+static int export_schema(struct export *e, int version)
 {
-	char version[64];
+	char sql[96];
 	int err = 0;
 
-	for (size_t i = 0; i < CATALOG_VERSION && !err; i++)
+	for (int i = 0; i < version && !err; i++)
 		err = export_exec(e, catalog_schema[i]);
-	snprintf(version, sizeof(version), "PRAGMA main.user_version = %d",
-		 CATALOG_VERSION);
-	return err ? err : export_exec(e, version);
+	if (!err && version == CATALOG_VERSION)
+		err = export_exec(e, catalog_schema_end);
+	snprintf(sql, sizeof(sql),
+		 "PRAGMA main.application_id = %d; "
+		 "PRAGMA main.user_version = %d",
+		 CATALOG_APPLICATION, version);
+	return err ? err : export_exec(e, sql);
 }
 
 static int export_progress(void *arg)
@@ -334,7 +370,7 @@ static int export_progress(void *arg)
 
 static int export_rows(struct export *e)
 {
-	int err;
+	int err, version;
 
 	sqlite3_progress_handler(e->db, EXPORT_OPS, export_progress, e->x);
 	sqlite3_busy_timeout(e->db, 5000);
@@ -343,7 +379,7 @@ static int export_rows(struct export *e)
 	sqlite3_db_config(e->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	err = export_attach(e);
 	if (!err)
-		err = export_version(e);
+		err = export_version(e, &version);
 	/* A file that has no name yet needs no journal. */
 	if (!err)
 		err = export_exec(e, "PRAGMA main.journal_mode = OFF");
@@ -355,11 +391,12 @@ static int export_rows(struct export *e)
 	if (!err)
 		err = export_exec(e, "BEGIN");
 	if (!err)
-		err = export_schema(e);
+		err = export_schema(e, version);
 	if (!err)
 		err = export_chosen(e);
 	for (size_t i = 0; i < ARRAY_SIZE(export_sql) && !err; i++)
-		err = export_exec(e, export_sql[i]);
+		if (!export_sql[i].version || export_sql[i].version == version)
+			err = export_exec(e, export_sql[i].sql);
 	return err;
 }
 

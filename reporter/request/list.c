@@ -107,7 +107,8 @@ static const char list_process[] =
 	"'windows', json(" LIST_WINDOWS ")) "
 	"FROM process o JOIN process p ON p.id = o.id "
 	"LEFT JOIN image i ON i.id = " LIST_LAST " "
-	"WHERE o.process = ?5 OR o.pid = ?5 ORDER BY o.start_ns DESC LIMIT 1";
+	"WHERE o.pid = CAST(?5 AS INTEGER) AND "
+	"(o.process = ?5 OR o.pid = ?5) ORDER BY o.start_ns DESC LIMIT 1";
 
 static const struct {
 	const char *sql, *name; /* of its array; NULL: an object by itself */

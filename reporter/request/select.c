@@ -47,11 +47,33 @@ struct request_select {
  */
 #define SELECT_ID(condition) "(p.pid = CAST(:t AS INTEGER) AND " condition ")"
 
+/*
+ * Since version 4, a condition on texts is one on programs, of which there are few; the
+ * view has the text of each image, but no index.
+ */
+#define SELECT_TEXTS_VERSION 4
+#define SELECT_TEXT(column, condition)                          \
+	"i.program IN (SELECT g.id FROM program g JOIN text x " \
+	"ON x.id = g." column " WHERE " condition ")"
+#define SELECT_GROUP(condition)                                   \
+	"i.program IN (SELECT g.id FROM program g JOIN cgroup x " \
+	"ON x.id = g.cgroup WHERE " condition ")"
+
+#define SELECT_UNDER(condition)                                       \
+	"p.id IN (WITH RECURSIVE r(id) AS (SELECT p.id FROM image i " \
+	"JOIN process p ON p.id = i.process "                         \
+	"WHERE " condition " AND " SELECT_TIME                        \
+	"), t(id) AS (SELECT c.id FROM process c "                    \
+	"JOIN r ON c.parent_row = r.id UNION SELECT c.id "            \
+	"FROM process c JOIN t ON c.parent_row = t.id) "              \
+	"SELECT id FROM t)"
+
 static const char *const select_exits[] = {
 	[QUERY_EXIT_OK] = "p.exit_code = 0",
 	[QUERY_EXIT_FAIL] = "(p.exit_code > 0 OR p.signal IS NOT NULL)",
 	[QUERY_EXIT_SIGNAL] = "p.signal IS NOT NULL",
-	[QUERY_EXIT_CODE] = "p.exit_code = :n",
+	/* By the index of codes above 0. */
+	[QUERY_EXIT_CODE] = "(p.exit_code > 0 AND p.exit_code = :n)",
 	[QUERY_EXIT_BY] = "p.signal = :n",
 };
 
@@ -63,67 +85,107 @@ static const char *const select_conditions[QUERY_MATCHERS] = {
 		"AND (p.pid = :n OR p.process = :t) AND " SELECT_TIME
 		" UNION SELECT c.id FROM process c "
 		"JOIN t ON c.parent_row = t.id) SELECT id FROM t)",
-	[QUERY_UNDER] =
-		"p.id IN (WITH RECURSIVE r(id) AS (SELECT p.id FROM image i "
-		"JOIN process p ON p.id = i.process "
-		"WHERE query_glob(:t, i.comm) AND " SELECT_TIME
-		"), t(id) AS (SELECT c.id FROM process c "
-		"JOIN r ON c.parent_row = r.id UNION SELECT c.id "
-		"FROM process c JOIN t ON c.parent_row = t.id) "
-		"SELECT id FROM t)",
+	[QUERY_UNDER] = SELECT_UNDER("query_glob(:t, i.comm)"),
 	[QUERY_ENTRY] = "(p.entry = :t OR p.entry_pid = :n)",
 	[QUERY_ARGV] = "query_glob(:t, (SELECT group_concat(value, ' ') "
 		       "FROM json_each(i.argv)))",
 };
+
+/* Since version 4; NULL: as before. */
+static const char *const select_texts_conditions[QUERY_MATCHERS] = {
+	[QUERY_USER] = "i.program IN (SELECT id FROM program WHERE uid = :n)",
+	[QUERY_UNDER] =
+		SELECT_UNDER(SELECT_TEXT("comm", "query_glob(:t, x.s)")),
+};
+
+#define SELECT_BOTH(column) "i." column " = :t", "query_glob(:t, i." column ")"
+#define SELECT_GROUPS(column)              \
+	SELECT_GROUP("x." column " = :t"), \
+		SELECT_GROUP("query_glob(:t, x." column ")")
 
 /* Those that never change tell which windows are needed. */
 static const struct {
 	const char *key;
 	bool changes;
 	const char *equal, *like;
+	struct {
+		const char *equal, *like;
+	} texts; /* since version 4; NULL: as before */
 } select_labels[] = {
-	{ "pid", false, "p.pid = :n", "p.pid = :n" },
-	{ "process", false, SELECT_ID("p.process = :t"),
-	  "query_glob(:t, p.process)" },
-	{ "image", false, SELECT_ID("i.image = :t"),
-	  "query_glob(:t, i.image)" },
-	{ "comm", true, "i.comm = :t", "query_glob(:t, i.comm)" },
-	{ "exe", true, "query_exe(:t, i.exe)", "query_exe(:t, i.exe)" },
-	{ "container", true, "i.container = :t",
-	  "query_glob(:t, i.container)" },
-	{ "cgroup", true, "i.cgroup = :t", "query_glob(:t, i.cgroup)" },
-	{ "unit", true, "i.unit = :t", "query_glob(:t, i.unit)" },
+	{ "pid", false, "p.pid = :n", "p.pid = :n", { 0 } },
+	{ "process",
+	  false,
+	  SELECT_ID("p.process = :t"),
+	  "query_glob(:t, p.process)",
+	  { 0 } },
+	{ "image",
+	  false,
+	  SELECT_ID("i.image = :t"),
+	  "query_glob(:t, i.image)",
+	  { 0 } },
+	{ "comm",
+	  true,
+	  SELECT_BOTH("comm"),
+	  { SELECT_TEXT("comm", "x.s = :t"),
+	    SELECT_TEXT("comm", "query_glob(:t, x.s)") } },
+	{ "exe",
+	  true,
+	  "query_exe(:t, i.exe)",
+	  "query_exe(:t, i.exe)",
+	  { SELECT_TEXT("exe", "query_exe(:t, x.s)"),
+	    SELECT_TEXT("exe", "query_exe(:t, x.s)") } },
+	{ "container",
+	  true,
+	  SELECT_BOTH("container"),
+	  { SELECT_GROUPS("container") } },
+	{ "cgroup", true, SELECT_BOTH("cgroup"), { SELECT_GROUPS("path") } },
+	{ "unit", true, SELECT_BOTH("unit"), { SELECT_GROUPS("unit") } },
 };
 
 static const char *select_label(const struct reporter_query_term *t,
-				bool labels)
+				bool labels, int version)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(select_labels); i++)
-		if (!strcmp(select_labels[i].key, query_term_key(t)) &&
-		    (labels || !select_labels[i].changes))
-			return strpbrk(t->text, "*?\\")
-				       ? select_labels[i].like
-				       : select_labels[i].equal;
+	bool like = strpbrk(t->text, "*?\\");
+
+	for (size_t i = 0; i < ARRAY_SIZE(select_labels); i++) {
+		if (strcmp(select_labels[i].key, query_term_key(t)) != 0 ||
+		    (!labels && select_labels[i].changes))
+			continue;
+		if (version >= SELECT_TEXTS_VERSION &&
+		    select_labels[i].texts.equal)
+			return like ? select_labels[i].texts.like
+				    : select_labels[i].texts.equal;
+		return like ? select_labels[i].like : select_labels[i].equal;
+	}
 	return NULL;
 }
 
-/* NULL: the catalog does not decide it; 'labels' as in request_select_opts. */
+/*
+ * NULL: the catalog does not decide it; 'labels' as in request_select_opts, 'version' of
+ * the catalog.
+ */
 static const char *select_condition(const struct reporter_query_term *t,
-				    bool labels)
+				    bool labels, int version)
 {
 	enum query_matcher matcher = query_term_matcher(t);
 
+	if (matcher == QUERY_EXIT && t->exit == QUERY_EXIT_CODE && !t->num)
+		return select_exits[QUERY_EXIT_OK];
 	if (matcher == QUERY_EXIT)
 		return select_exits[t->exit];
-	return matcher <= QUERY_NAME ? select_label(t, labels)
-				     : select_conditions[matcher];
+	if (matcher <= QUERY_NAME)
+		return select_label(t, labels, version);
+	return version >= SELECT_TEXTS_VERSION &&
+			       select_texts_conditions[matcher]
+		       ? select_texts_conditions[matcher]
+		       : select_conditions[matcher];
 }
 
 bool request_select_helps(const struct reporter_query_terms *terms)
 {
 	for (size_t i = 0; i < terms->n; i++)
 		if (!terms->items[i].negated &&
-		    select_label(&terms->items[i], false))
+		    select_label(&terms->items[i], false, 0))
 			return true;
 	return false;
 }
@@ -157,13 +219,13 @@ static size_t select_any(struct strbuf *sql,
 	for (size_t i = 0; i < terms->n; i++) {
 		t = &terms->items[i];
 		if (t->kind != kind || t->negated != negated ||
-		    !select_condition(t, o->labels))
+		    !select_condition(t, o->labels, o->version))
 			continue;
 		strbuf_puts(sql, n++	   ? " OR "
 				 : negated ? " AND NOT ("
 					   : " AND (");
 		strbuf_puts(sql, negated ? "ifnull(" : "(");
-		select_put(sql, select_condition(t, o->labels), i);
+		select_put(sql, select_condition(t, o->labels, o->version), i);
 		strbuf_puts(sql, negated ? ", 0)" : ")");
 	}
 	strbuf_puts(sql, n ? ")" : "");
@@ -339,6 +401,8 @@ int request_select_new(struct request_select **sp,
 		return -ENOMEM;
 	s->opts = *opts;
 	err = request_db_open(&s->db, opts->path);
+	if (!err)
+		err = request_db_version(s->db, &s->opts.version);
 	if (!err && opts->go_on)
 		sqlite3_progress_handler(s->db, SELECT_OPS, select_progress,
 					 &s->opts);
@@ -452,17 +516,23 @@ static int select_rows_run(sqlite3 *db, const struct request_select_opts *o,
 	return err;
 }
 
-static int select_rows_sql(struct strbuf *sql,
-			   const struct request_select_opts *o,
-			   struct request_select_rows *rows)
+static int select_rows_check(const struct request_select_opts *o,
+			     struct request_select_rows *rows)
 {
-	const char *p, *from = rows->sql;
-
 	for (size_t i = 0; i < o->terms->n; i++)
-		if (!select_condition(&o->terms->items[i], true)) {
+		if (!select_condition(&o->terms->items[i], true, 0)) {
 			rows->wrong = query_term_key(&o->terms->items[i]);
 			return -EINVAL;
 		}
+	return 0;
+}
+
+static int select_rows_sql(struct strbuf *sql,
+			   const struct request_select_opts *o,
+			   const struct request_select_rows *rows)
+{
+	const char *p, *from = rows->sql;
+
 	for (; (p = strstr(from, SELECT_TERMS));
 	     from = p + strlen(SELECT_TERMS)) {
 		strbuf_add(sql, from, (size_t)(p - from));
@@ -479,17 +549,19 @@ int request_select_rows(const struct request_select_opts *opts,
 	struct request_select_opts o = *opts;
 	struct strbuf sql = STRBUF_INIT;
 	sqlite3 *db = NULL;
-	int err, version = 0;
+	int err;
 
 	o.labels = true;
-	err = select_rows_sql(&sql, &o, rows);
+	err = select_rows_check(&o, rows);
 	if (!err)
 		err = request_db_open(&db, o.path);
 	if (!err && o.go_on)
 		sqlite3_progress_handler(db, SELECT_OPS, select_progress, &o);
-	if (!err && rows->version)
-		err = request_db_version(db, &version);
-	if (!err && version >= rows->version)
+	if (!err)
+		err = request_db_version(db, &o.version);
+	if (!err)
+		err = select_rows_sql(&sql, &o, rows);
+	if (!err && o.version >= rows->version)
 		err = select_rows_run(db, &o, rows, sql.data);
 	sqlite3_close(db);
 	strbuf_fini(&sql);

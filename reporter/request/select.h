@@ -20,6 +20,7 @@ struct request_select_opts {
 	struct reporter_query_span span;
 	/* Terms that samples decide too: those of names and numbers of images. */
 	bool labels;
+	int version; /* of the catalog: set here */
 	/* Called now and then; false ends the selection (-ECANCELED). Or NULL. */
 	bool (*go_on)(void *arg);
 	void *arg;

@@ -61,10 +61,21 @@ used=$(reads "$tree SELECT p.samples || ' ' || p.cpu_ns FROM tree JOIN process p
 about "the program that used a second of CPU time" "${used%% *}" \
 	"$(awk '{ print $2 / 1e9 * 99 }' <<<"$used")" 5
 
+# --- a user with long arguments ---
+setpriv --reuid 65534 --regid 65534 --clear-groups sh -c \
+	'for i in $(seq 200); do /bin/true "$i" "$0"; done' \
+	"$(head -c 100000 /dev/zero | tr '\0' x)"
+check "200 processes have rows, and not all arguments" wait_for 60 \
+	has "SELECT count(*) >= 200 FROM image WHERE uid = 65534 AND args_cut" 1
+is "their texts are counted as this user's" "$(reads "SELECT bytes = (SELECT sum(
+	length(CAST(s AS BLOB)) + 16) FROM (SELECT s, uid FROM text UNION ALL
+	SELECT s, uid FROM args) WHERE uid = 65534) FROM text_use WHERE uid = 65534")" 1
+num "each has some 4 KiB at most" "$(reads "SELECT max(length(s)) FROM args")" '<' 4300
+
 # --- readers ---
 is "a member of the group reads while profd runs" \
 	"$(member sqlite3 "$archive/catalog.sqlite" 'SELECT count(*) > 0 FROM window')" 1
-member sqlite3 "$archive/catalog.sqlite" 'DELETE FROM process' 2>"$T/err"
+member sqlite3 "$archive/catalog.sqlite" 'DELETE FROM process_row' 2>"$T/err"
 like "and does not write" "$(cat "$T/err")" 'readonly'
 stranger sqlite3 "$archive/catalog.sqlite" 'SELECT 1 FROM window' 2>"$T/err"
 like "a user outside does not read" "$(cat "$T/err")" 'unable to open'

@@ -120,7 +120,7 @@ class Window:
 
 
 class Catalog:
-    TABLES = ("process", "image", "window", "window_image", "loss", "rest")
+    TABLES = ("process_row", "image_row", "window", "window_image", "loss", "rest")
 
     def __init__(self, recording, archive, begin, end):
         self.path = os.path.join(archive, "catalog.sqlite")
@@ -139,25 +139,28 @@ class Catalog:
                 self.next[table] = max(r["id"] for r in self.rows[table])
             self.db.execute(f"DELETE FROM {table}")
         self.whole = {
-            p["id"] for p in self.rows["process"]
+            p["id"] for p in self.rows["process_row"]
             if (p["start_ns"] or 0) <= begin and (p["end_ns"] or end) >= end}
-        self.moving = {p["process"].encode() for p in self.rows["process"]
+        self.moving = {b"%d-%x" % (p["pid"], p["start_boot_ns"])
+                       for p in self.rows["process_row"]
                        if p["id"] not in self.whole}
 
     def keep(self, most):
         """Only so many processes."""
-        parents = {p["id"]: p["parent_row"] for p in self.rows["process"]}
+        parents = {p["id"]: p["parent_row"] for p in self.rows["process_row"]}
         kept = set(self.whole)
-        for row in sorted(self.rows["process"],
+        for row in sorted(self.rows["process_row"],
                           key=lambda p: (-p["samples"], p["id"])):
             at = row["id"]
             while at and at not in kept and len(kept) < most:
                 kept.add(at)
                 at = parents.get(at)
         rows = self.rows
-        rows["process"] = [p for p in rows["process"] if p["id"] in kept]
-        rows["image"] = [i for i in rows["image"] if i["process"] in kept]
-        images = {i["id"] for i in rows["image"]}
+        rows["process_row"] = [p for p in rows["process_row"]
+                               if p["id"] in kept]
+        rows["image_row"] = [i for i in rows["image_row"]
+                             if i["process"] in kept]
+        images = {i["id"] for i in rows["image_row"]}
         rows["window_image"] = [w for w in rows["window_image"]
                                 if w["image"] in images]
 
@@ -166,17 +169,16 @@ class Catalog:
         self.db.execute(f"INSERT OR IGNORE INTO {table}({','.join(row)}) "
                         f"VALUES({marks})", list(row.values()))
 
-    def moved(self, table, row, number, wall_by, boot_by):
+    def moved(self, row, wall_by, boot_by):
         row = dict(row)
         for name, value in row.items():
             if value is None or name in ("cpu_ns", "user_ns", "system_ns"):
                 continue
             if name.endswith("_boot_ns"):
                 row[name] = value + boot_by
-            elif name.endswith("_ns"):
+            # When it was seen is counted from its end, if it has ended.
+            elif name.endswith("_ns") or name == "seen" and not row["end_ns"]:
                 row[name] = value + wall_by
-            elif table in ("process", "image") and name == table:
-                row[name] = moved_id(value, boot_by)
         return row
 
     def repeat(self, number, names, wall_by, boot_by, sizes):
@@ -184,34 +186,35 @@ class Catalog:
             return row + number * self.next[table] if row else row
 
         def process(row):
-            return row if row in self.whole else id_of("process", row)
+            return row if row in self.whole else id_of("process_row", row)
 
         kept = {w["id"] for w in self.rows["window"] if w["file"] in names}
         moving_images = set()
-        for row in self.rows["process"]:
+        for row in self.rows["process_row"]:
             if row["id"] in self.whole:
-                self.insert("process", row)
+                self.insert("process_row", row)
                 continue
-            new = self.moved("process", row, number, wall_by, boot_by)
+            new = self.moved(row, wall_by, boot_by)
             new["id"] = process(row["id"])
             new["parent_row"] = process(row["parent_row"])
-            if new["parent"] and new["parent"].encode() in self.moving:
-                new["parent"] = moved_id(new["parent"], boot_by)
-            self.insert("process", new)
-        for row in self.rows["image"]:
+            parent = b"%d-%x" % (row["parent_pid"] or 0,
+                                 row["parent_start_boot_ns"] or 0)
+            if parent not in self.moving:
+                new["parent_start_boot_ns"] = row["parent_start_boot_ns"]
+            self.insert("process_row", new)
+        for row in self.rows["image_row"]:
             if row["process"] in self.whole:
-                self.insert("image", row)
+                self.insert("image_row", row)
                 continue
             moving_images.add(row["id"])
-            new = self.moved("image", row, number, wall_by, boot_by)
-            new["id"] = id_of("image", row["id"])
+            new = self.moved(row, wall_by, boot_by)
+            new["id"] = id_of("image_row", row["id"])
             new["process"] = process(row["process"])
-            # Its name has its process, and the number of its exec.
-            self.insert("image", new)
+            self.insert("image_row", new)
         for row in self.rows["window"]:
             if row["id"] not in kept:
                 continue
-            new = self.moved("window", row, number, wall_by, boot_by)
+            new = self.moved(row, wall_by, boot_by)
             new["id"] = id_of("window", row["id"])
             new["file"] = names[row["file"]]
             new["bytes"], new["times_bytes"] = sizes[row["file"]]
@@ -222,7 +225,7 @@ class Catalog:
                     continue
                 new = dict(row, window=id_of("window", row["window"]))
                 if row.get("image") in moving_images:
-                    new["image"] = id_of("image", row["image"])
+                    new["image"] = id_of("image_row", row["image"])
                 self.insert(table, new)
         self.db.commit()
 
@@ -230,9 +233,9 @@ class Catalog:
         # Those that live on have lived since the first window.
         first, = self.db.execute("SELECT min(begin_ns) FROM window").fetchone()
         marks = ",".join(str(p) for p in sorted(self.whole))
-        self.db.execute(f"UPDATE process SET start_ns = min(start_ns, {first}) "
+        self.db.execute(f"UPDATE process_row SET start_ns = min(start_ns, {first}) "
                         f"WHERE id IN ({marks})")
-        self.db.execute(f"UPDATE image SET start_ns = min(start_ns, {first}) "
+        self.db.execute(f"UPDATE image_row SET start_ns = min(start_ns, {first}) "
                         f"WHERE process IN ({marks})")
         self.db.commit()
         self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

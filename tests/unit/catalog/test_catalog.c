@@ -16,15 +16,18 @@ static void a_new_file_says_what_it_is(void **state)
 
 	open_catalog();
 	assert_rows("PRAGMA application_id", "1886545508");
-	assert_rows("PRAGMA user_version", "3");
+	assert_rows("PRAGMA user_version", "4");
 	assert_rows("PRAGMA journal_mode", "wal");
 	assert_rows("PRAGMA auto_vacuum", "2");
 	assert_rows("SELECT boot_id FROM boot",
 		    "01020300-0000-0000-0000-000000000000");
 	assert_rows("SELECT group_concat(name) FROM (SELECT name FROM "
 		    "sqlite_schema WHERE type = 'table' ORDER BY 1)",
-		    "boot,cgroup,change,image,loss,process,rest,run,"
-		    "window,window_image");
+		    "args,boot,cgroup,change,image_row,loss,process_row,"
+		    "program,rest,run,text,text_use,window,window_image,word");
+	assert_rows("SELECT group_concat(name) FROM (SELECT name FROM "
+		    "sqlite_schema WHERE type = 'view' ORDER BY 1)",
+		    "events,image,images,process,processes,windows");
 	assert_int_equal(stat(path_of(CATALOG_FILE), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0640);
 	assert_int_equal(stat(path_of(CATALOG_FILE "-wal"), &st), 0);
@@ -41,26 +44,30 @@ static void a_new_file_says_what_it_is(void **state)
 static void each_kind_of_query_has_an_index(void **state)
 {
 	static const char *const queries[][2] = {
-		{ "SELECT * FROM process WHERE pid = 1", "process_by_pid" },
-		{ "SELECT * FROM image WHERE comm = 'x'", "image_by_comm" },
-		{ "SELECT * FROM image WHERE exe = 'x'", "image_by_exe" },
+		{ "SELECT * FROM process WHERE pid = 1", "(pid=?" },
+		{ "SELECT i.* FROM text t JOIN program g ON g.comm = t.id "
+		  "JOIN image i ON i.program = g.id WHERE t.s = 'x'",
+		  "image_row_by_program" },
+		{ "SELECT i.* FROM text t JOIN program g ON g.exe = t.id "
+		  "JOIN image i ON i.program = g.id WHERE t.s = 'x'",
+		  "program_by_exe" },
 		{ "SELECT * FROM image WHERE process = 1", "(process=?)" },
-		{ "SELECT * FROM process WHERE exit_code = 2",
-		  "process_by_exit" },
 		{ "SELECT * FROM process WHERE exit_code > 0",
-		  "process_by_exit" },
+		  "process_row_by_exit" },
 		{ "SELECT * FROM process WHERE signal IS NOT NULL",
-		  "process_by_signal" },
+		  "process_row_by_signal" },
 		{ "SELECT * FROM process WHERE signal = 9",
-		  "process_by_signal" },
-		{ "SELECT * FROM process WHERE end_ns >= 7", "process_by_end" },
+		  "process_row_by_signal" },
+		{ "SELECT * FROM process WHERE end_ns >= 7",
+		  "process_row_by_end" },
 		{ "SELECT * FROM process WHERE start_ns < 7",
-		  "process_by_start" },
-		{ "SELECT * FROM process WHERE boot = 1 AND process = 'x'",
-		  "(boot=? AND process=?)" },
+		  "process_row_by_start" },
+		{ "SELECT * FROM process WHERE pid = 1 AND "
+		  "start_boot_ns = 5 AND boot = 1",
+		  "(pid=? AND start_boot_ns=? AND boot=?)" },
 		{ "WITH RECURSIVE t(id) AS (SELECT 1 UNION SELECT p.id FROM "
 		  "process p JOIN t ON p.parent_row = t.id) SELECT * FROM t",
-		  "process_by_parent" },
+		  "process_row_by_parent" },
 		{ "SELECT * FROM window WHERE begin_ns < 9 AND end_ns > 3",
 		  "window_by_time" },
 		{ "SELECT window FROM window_image WHERE image = 3",
@@ -71,7 +78,7 @@ static void each_kind_of_query_has_an_index(void **state)
 		  "change_by_process" },
 		{ "SELECT id FROM process WHERE end_ns IS NOT NULL AND uid IS 5 "
 		  "ORDER BY samples > 0, end_ns",
-		  "process_by_user" },
+		  "process_row_by_user" },
 	};
 	sqlite3_stmt *s;
 	sqlite3 *db;
@@ -235,7 +242,7 @@ static void a_process_has_what_the_ledger_has(void **state)
 	img.info.gid = 100;
 	img.info.begin = 5 * SEC + 500;
 	img.info.samples = 40;
-	snprintf(img.info.image_id, sizeof(img.info.image_id), "7-x-2");
+	snprintf(img.info.image_id, sizeof(img.info.image_id), "7-12a05f207-2");
 	shell.info.comm = "sh";
 	shell.info.samples = 2;
 	shell.info.main_exe = NULL;

@@ -209,7 +209,7 @@ static void free_pages_are_given_back(void **state)
 	int i;
 
 	open_catalog();
-	for (i = 1; i <= 12000; i++) {
+	for (i = 1; i <= 24000; i++) {
 		put(i, 6 * SEC);
 		if (i % 1000 == 0)
 			write_all();

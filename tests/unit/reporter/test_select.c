@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Images and windows that terms choose by a catalog, which is made here in SQL. */
+/*
+ * Images and windows that terms choose by a catalog, which is made here in SQL; by one of
+ * version 3; and by that one after profd has converted it.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <sqlite3.h>
@@ -13,9 +16,13 @@
 
 #include <cmocka.h>
 
+#include "reporter/catalog/internal.h"
 #include "reporter/request/select.h"
 
 static char dir[] = "/tmp/test_select.XXXXXX";
+static char dir_3[] = "/tmp/test_select.XXXXXX";
+static char dir_4[] = "/tmp/test_select.XXXXXX";
+static const char *archive = dir;
 
 /*
  * init 1 starts sshd 2 and make 3; make starts sh 4 (code 1), which starts gcc 5
@@ -57,26 +64,79 @@ static const char schema[] =
 	"INSERT INTO window VALUES(1,'a'),(2,'b'),(3,'c');"
 	"INSERT INTO window_image VALUES(1,9),(2,3),(2,7),(3,8),(3,1);";
 
+/* The same rows, with more columns. */
+static const char schema_3[] =
+	"PRAGMA application_id = 1886545508; PRAGMA user_version = 3;"
+	"INSERT INTO boot VALUES(1, 'a'), (2, 'b');"
+	"INSERT INTO process(id, boot, process, pid, parent_row, start_ns, "
+	"end_ns, exit_code, signal, entry, entry_pid, seen_ns) "
+	"SELECT *, 0 FROM o.process;"
+	"INSERT INTO image(id, process, image, comm, argv, uid, exe, cgroup, "
+	"container, unit) SELECT *, '/usr/bin/' || comm, '/c/' || comm, "
+	"'c' || comm, comm || '.service' FROM o.image;"
+	"INSERT INTO window(id, file, begin_ns, end_ns, bytes, times_bytes, "
+	"samples) SELECT id, file, 0, 0, 0, 0, 0 FROM o.window;"
+	"INSERT INTO window_image(window, image, samples, cpu_ns) "
+	"SELECT window, image, 1, 1 FROM o.window_image; DETACH o";
+
+static const char *path_in(const char *where)
+{
+	static char path[64];
+
+	snprintf(path, sizeof(path), "%s/catalog.sqlite", where);
+	return path;
+}
+
+static void version_3(char *where)
+{
+	char attach[80];
+	sqlite3 *db;
+
+	assert_non_null(mkdtemp(where));
+	snprintf(attach, sizeof(attach), "ATTACH '%s' AS o", path_in(dir));
+	assert_int_equal(sqlite3_open(path_in(where), &db), SQLITE_OK);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(sqlite3_exec(db, catalog_schema[i], NULL, NULL,
+					      NULL),
+				 SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, attach, NULL, NULL, NULL), SQLITE_OK);
+	if (sqlite3_exec(db, schema_3, NULL, NULL, NULL))
+		fail_msg("%s", sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+static void convert(const char *where)
+{
+	static const uint8_t boot[STORE_BOOT_ID] = { 1 };
+	const struct catalog_run run = { .boot_id = boot, .version = "1" };
+	struct catalog_db *db = calloc(1, sizeof(*db));
+
+	assert_int_equal(catalog_db_open(db, where, &run), 0);
+	assert_false(db->converting);
+	catalog_db_close(db);
+	free(db);
+}
+
 static int catalog(void **state)
 {
-	char path[64];
 	sqlite3 *db;
 
 	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/catalog.sqlite", dir);
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(path_in(dir), &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, schema, NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
+	version_3(dir_3);
+	version_3(dir_4);
+	convert(dir_4);
 	return 0;
 }
 
 static int remove_catalog(void **state)
 {
-	char path[64];
+	char cmd[256];
 
-	snprintf(path, sizeof(path), "%s/catalog.sqlite", dir);
-	unlink(path);
-	return rmdir(dir);
+	snprintf(cmd, sizeof(cmd), "rm -r %s %s %s", dir, dir_3, dir_4);
+	return system(cmd);
 }
 
 /* The chosen images, by their numbers: "367". */
@@ -88,7 +148,7 @@ static const char *choose(struct reporter_query_terms *terms, int64_t from,
 					      "6-f-1", "7-9-1", "6-0-1" };
 	static char text[16];
 	const struct request_select_opts opts = {
-		.path = dir,
+		.path = archive,
 		.terms = terms,
 		.span = { from, to },
 	};
@@ -149,6 +209,7 @@ static void terms_choose(void **state)
 	const char *want;
 	char windows[4];
 
+	archive = *state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		for (size_t k = 0; k < 3 && cases[i].key[k]; k++)
 			assert_int_equal(reporter_query_terms_parse(
@@ -160,6 +221,68 @@ static void terms_choose(void **state)
 					   windows),
 				    cases[i].images);
 		assert_string_equal(windows, cases[i].windows);
+		reporter_query_terms_fini(&t);
+	}
+}
+
+static bool add_row(void *arg, int64_t number, const char *text)
+{
+	char *out = arg;
+
+	out[strlen(out)] = (char)('0' + number);
+	return true;
+}
+
+/* Names, which are texts of rows or of their programs. */
+static void rows_have_names(void **state)
+{
+	static const struct {
+		const char *key, *value, *images;
+	} cases[] = {
+		{ "comm", "sh", "45" },
+		{ "comm", "c*", "78" },
+		{ "not-comm", "sh", "1236789" },
+		{ "exe", "/usr/bin/gcc", "6" },
+		{ "exe", "gcc", "6" },
+		{ "exe", "/usr/bin/c*", "78" },
+		{ "cgroup", "/c/make", "3" },
+		{ "cgroup", "/c/s*", "245" },
+		{ "container", "ccp", "8" },
+		{ "unit", "init.service", "1" },
+		{ "unit", "c?.service", "8" },
+		{ "user", "0", "129" },
+		{ "under", "sh", "567" },
+		{ "exit", "1", "456" },
+		{ "exit", "0", "89" },
+		{ "comm", "nobody", "" },
+	};
+	const char *const archives[] = { dir_3, dir_4 };
+	struct reporter_query_terms t = { 0 };
+	const char *want;
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		const struct request_select_opts opts = {
+			.path = archives[i % 2],
+			.terms = &t,
+			.span = { 0, 1000 },
+		};
+		char found[16] = "";
+		struct request_select_rows rows = {
+			.sql = "SELECT i.id, i.image FROM image i JOIN process "
+			       "p ON p.id = i.process WHERE i.id < 10 AND "
+			       "$TERMS ORDER BY i.id",
+			.row = add_row,
+			.arg = found,
+		};
+
+		assert_int_equal(
+			reporter_query_terms_parse(&t, cases[i / 2].key,
+						   cases[i / 2].value, &want),
+			0);
+		assert_int_equal(request_select_rows(&opts, &rows), 0);
+		print_message("%s=%s %s\n", cases[i / 2].key,
+			      cases[i / 2].value, archives[i % 2]);
+		assert_string_equal(found, cases[i / 2].images);
 		reporter_query_terms_fini(&t);
 	}
 }
@@ -265,7 +388,10 @@ static void a_selection_ends_when_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(terms_choose),
+		{ "terms_choose", terms_choose, NULL, NULL, dir },
+		{ "version 3", terms_choose, NULL, NULL, dir_3 },
+		{ "version 4", terms_choose, NULL, NULL, dir_4 },
+		cmocka_unit_test(rows_have_names),
 		cmocka_unit_test(few_windows_are_enough),
 		cmocka_unit_test(lives),
 		cmocka_unit_test(a_selection_ends_when_told),
