@@ -135,8 +135,8 @@ static bool slot_program(struct symbolizer_elf *e)
  * The relocation is better than what 'slot' has: one of the variable, or of any in
  * the file if it only has the module's number.
  */
-static void slot_take(struct symbolizer_slot *slot,
-		      const struct symbolizer_elf_rel *rel, uint32_t index)
+static void slot_refine(struct symbolizer_slot *slot,
+			const struct symbolizer_elf_rel *rel, uint32_t index)
 {
 	bool named = rel->sym == index;
 	enum symbolizer_slot_model model;
@@ -183,7 +183,7 @@ static int slot_relocations(struct symbolizer_elf *e, int64_t at_tag,
 		err = symbolizer_elf_rel(e, &rels, i, &rel);
 		if (err)
 			return err;
-		slot_take(slot, &rel, index);
+		slot_refine(slot, &rel, index);
 	}
 	return 0;
 }

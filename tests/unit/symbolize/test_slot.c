@@ -188,7 +188,7 @@ static void who_only_uses_the_variable_has_no_slot(void **state)
 		   "extern __thread void *otel_thread_ctx_v1;\n"
 		   "__thread int own;\n"
 		   "void *use(void) { return own++, otel_thread_ctx_v1; }\n");
-	sh("cc -shared -fPIC -o use.so use.c");
+	sh("cc -shared -fPIC -Wl,--hash-style=sysv -o use.so use.c");
 	facts("use.so", &slot);
 	assert_int_equal(slot.model, SYMBOLIZER_SLOT_NONE);
 	write_file("like.c", "__thread void *otel_thread_ctx_v12;\n"
