@@ -137,14 +137,14 @@ $(B)/reporter/profile.pb-c.h $(B)/reporter/profile.pb-c.c &: reporter/profile.pr
 	$(Q)mkdir -p $(@D)
 	$(Q)protoc-c --proto_path=reporter --c_out=$(B)/reporter profile.proto
 
-$(B)/bpf/%.bpf.o: bpf/%.bpf.c
+$(B)/%.bpf.o: %.bpf.c
 	$(call say,BPF,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(ARCH) -O2 -g -I. -Wall \
 		-Wpadded -Wno-unused-function -MMD -MP -c -o $@ $<
 	$(Q)llvm-strip -g $@ 2>/dev/null || true
 
-$(B)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
+$(B)/%.skel.h: $(B)/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $(*F)_bpf > $@.tmp && mv $@.tmp $@
 

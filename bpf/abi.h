@@ -43,7 +43,7 @@ enum abi_sample_flags {
 /*
  * The event of a sample. A sample counts one, and has a value in the unit of the event's
  * second sample type. Of a periodic event the value 0 means the recording's period. Events
- * that are 'apart' are no samples but sums of bpf/wait.bpf.c, in profiles of their own.
+ * that are 'apart' are no samples but sums of bpf/wait/wait.bpf.c, in profiles of their own.
  * X(NAME, name, periodic, apart, "type", "unit", "type", "unit", "label"): 'name' is for
  * metrics, the types are pprof's, of the count and of the value (NULL, NULL: none); 'label'
  * is for comments.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * abi_wait: where the time of threads goes while they do not run, as bpf/wait.bpf.c adds
+ * abi_wait: where the time of threads goes while they do not run, as bpf/wait/wait.bpf.c adds
  * it up for user space (profiler/waiting/).
  *
  * Each thread is in one state, and has the time at which that began, in one word of its
@@ -11,26 +11,38 @@
  *
  *	on a CPU + run queue + waits + the open interval = time since its begin
  *
- * Sums are of an image and of a reason, system call and kind of descriptor. They are in
- * an array that user space has mapped, an index finds them by their key, and a thread
- * remembers those it used last.
+ * Sums are of an image, of a reason, system call and kind of descriptor, and, for waits, of
+ * a site. They are in an array that user space has mapped, an index finds them by their
+ * key, and a thread remembers those it used last.
+ *
+ * A site is a user stack that waits: the hash of the image, the user ip and sp, the system
+ * call, and those of the words at sp that may be return addresses, as they lie in the spans
+ * of the image's executable mappings, which user space sets. Its stack is copied once, when
+ * it is first seen, as a record of the sample ring's kind (struct abi_sample, of the event
+ * ABI_EVENT_WAIT; 'value' is the site), and its sum exists from then on: so what has a sum
+ * has a stack. Before the spans are known all words count; then stacks are right, too, but
+ * nearly each wait is a new site.
  *
  *	wait_threads	task storage: the state, the image, the sums used last
  *	wait_sums	array, mapped: struct abi_wait_sum. The first ones, by reason, have
  *			the time that found no room, of all images
  *	wait_index	hash: struct abi_wait_key to the number of its sum
  *	wait_free	stack: numbers of sums that user space gave back, read and cleared
+ *	samples		ring: the stacks of sites
  *
  * The sum of the time on a CPU is the head of its image's sums. It counts the threads of
  * the image: when there is none any more, its sums are final, and user space frees them.
  *
  * A user may have as many sums as are free: alone half of all, so that the same number is
- * left for others; of n greedy users each has 1/(n + 1), and so have the others.
+ * left for others; of n greedy users each has 1/(n + 1), and so have the others. Sums of
+ * sites have half of that: an image can still add up by reason when its user has no room
+ * for more sites.
  */
 #ifndef BPF_ABI_WAIT_H
 #define BPF_ABI_WAIT_H
 
 #include "bpf/abi.h"
+#include "bpf/abi_fd.h"
 
 /*
  * X(NAME, name): what the time of a thread is. 'name' is for users. First the time on a CPU, then
@@ -69,31 +81,10 @@ enum abi_wait_reason {
 	ABI_WAIT_REASON_MAX,
 };
 
-/* The kind of the descriptor that is the system call's first argument. X(NAME, name) */
-#define ABI_WAIT_FDS(X)       \
-	X(NONE, none)         \
-	X(FILE, file)         \
-	X(DIR, dir)           \
-	X(BLOCK, block)       \
-	X(CHAR, char)         \
-	X(PIPE, pipe)         \
-	X(SOCKET, socket)     \
-	X(EPOLL, epoll)       \
-	X(EVENTFD, eventfd)   \
-	X(TIMERFD, timerfd)   \
-	X(SIGNALFD, signalfd) \
-	X(INOTIFY, inotify)   \
-	X(IO_URING, io_uring) \
-	X(OTHER, other)
-
-enum abi_wait_fd {
-#define X(NAME, name) ABI_WAIT_FD_##NAME,
-	ABI_WAIT_FDS(X)
-#undef X
-	ABI_WAIT_FD_MAX,
-};
-
-/* What a sum is of: the system call's number, the reason and the kind of descriptor. */
+/*
+ * What a sum is of: the system call's number, the reason, and the kind of the descriptor
+ * that is the call's first argument, enum abi_fd_kind.
+ */
 #define ABI_WAIT_NO_CALL 0xffffU
 #define ABI_WAIT_WHAT(nr, reason, fd) ((__u32)(nr) << 16 | (__u32)(reason) << 8 | (__u32)(fd))
 #define ABI_WAIT_WHAT_NR(what) ((what) >> 16)
@@ -106,12 +97,45 @@ enum abi_wait_fd {
 #define ABI_WAIT_CALL_REASON 0x1f
 #define ABI_WAIT_CALL_FD 0x80 /* its first argument is a descriptor */
 
+/*
+ * What a sum has in place of a site whose stack was not copied. X(NAME, name, "help")
+ */
+#define ABI_WAIT_UNCOPIED(X)                                                       \
+	X(PROCESS, process, "its process had copied too many, and it was new")     \
+	X(USER, user, "the processes of its user had copied too many")             \
+	X(RING, ring, "the ring was full")                                         \
+	X(ROOM, room, "no sum was left for it, or its user has too many")          \
+	X(UNREADABLE, unreadable, "its stack was not in memory, or inside execve") \
+	X(BEFORE, before, "it began before --wait did")
+
+enum abi_wait_site {
+	ABI_WAIT_SITE_NONE, /* no wait, or no user stack: of kernel threads */
+#define X(NAME, name, help) ABI_WAIT_SITE_##NAME,
+	ABI_WAIT_UNCOPIED(X)
+#undef X
+	ABI_WAIT_SITE_LEAST, /* of sites */
+};
+
 struct abi_wait_key {
 	__u64 start_boottime; /* as struct abi_key */
 	__u64 exec_id;
 	__u32 tgid;
 	__u32 what; /* ABI_WAIT_WHAT(); 0: the sum is not in use */
+	__u64 site; /* or enum abi_wait_site */
 };
+
+/* Addresses from 'start' on; 'len' is less than 1 << 63. */
+struct abi_wait_span {
+	__u64 start;
+	__u64 len;
+};
+
+#define ABI_WAIT_WORDS 64 /* at sp, that a site is made of */
+#define ABI_WAIT_SPANS 2 /* usually the program, and its libraries */
+
+/* Copies: of an image, and of a user's images in pages of a stack. A second. */
+#define ABI_WAIT_COPIES 200
+#define ABI_WAIT_USER_COPIES 512
 
 #define ABI_WAIT_SUMS 65536 /* a power of 2 */
 #define ABI_WAIT_RESERVED 32 /* of them, by reason: time that found no room */
@@ -130,6 +154,9 @@ struct abi_wait_sum {
 	/* Of a head: */
 	__u64 cpu_ns; /* by the kernel's account of the same threads */
 	__u64 wall_ns; /* of threads that have left the image */
+	__u64 copies_full; /* bpf/limit.bpf.h: ABI_WAIT_COPIES */
+	/* Set by user space, and inherited by fork; all zeros: not known. */
+	struct abi_wait_span spans[ABI_WAIT_SPANS];
 };
 
 /* Sums in use of a user; those with the same hash share it. */
@@ -141,6 +168,8 @@ struct abi_wait_sum {
 	X(unwoken, 0, "waits that ended without a wake-up that was seen") \
 	X(missed, 0, "changes of a thread's state that were not seen")    \
 	X(refused, 0, "sums refused: no room, or a user has too many")    \
+	X(copied, 0, "stacks of sites copied")                            \
+	X(copied_bytes, 0, "bytes of them")                               \
 	X(used, 1, "sums in use")
 
 struct abi_wait_counters {
@@ -150,8 +179,8 @@ struct abi_wait_counters {
 };
 
 #ifndef __bpf__
-ABI_ASSERT(sizeof(struct abi_wait_key) == 24);
-ABI_ASSERT(sizeof(struct abi_wait_sum) == 64);
+ABI_ASSERT(sizeof(struct abi_wait_key) == 32);
+ABI_ASSERT(sizeof(struct abi_wait_sum) == 112);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_RESERVED);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_CALL_REASON + 1);
 #endif

@@ -7,6 +7,7 @@
 #define BPF_ABI_WATCH_H
 
 #include "bpf/abi.h"
+#include "bpf/abi_fd.h"
 
 /*
  * X(NAME, name, published, category, text). 'published' are the other words by which
@@ -94,44 +95,15 @@ enum abi_watch_category {
 };
 #define ABI_WATCH_ANY_CATEGORY ((1 << ABI_WATCH_CATEGORIES) - 1)
 
-/* Kinds of descriptors: X(NAME, word, category). */
-#define ABI_WATCH_FDS(X)             \
-	X(CLOSED, "closed", OTHER)   \
-	X(UNKNOWN, "unknown", OTHER) \
-	X(FILE, "file", FILE)        \
-	X(DIR, "dir", FILE)          \
-	X(CHAR, "char", FILE)        \
-	X(BLOCK, "block", FILE)      \
-	X(LINK, "link", FILE)        \
-	X(FIFO, "fifo", IPC)         \
-	X(PIPE, "pipe", IPC)         \
-	X(SOCKET, "socket", NET)     \
-	X(UNIX, "socket", IPC)       \
-	X(EVENTFD, "eventfd", IPC)   \
-	X(SIGNALFD, "signalfd", IPC) \
-	X(INOTIFY, "inotify", IPC)   \
-	X(EPOLL, "epoll", OTHER)     \
-	X(TIMERFD, "timerfd", OTHER) \
-	X(PIDFD, "pidfd", OTHER)     \
-	X(NAMESPACE, "ns", OTHER)    \
-	X(ANON, "anon", OTHER)
-
-enum abi_watch_fd_kind {
-#define X(NAME, word, category) ABI_WATCH_FD_##NAME,
-	ABI_WATCH_FDS(X)
-#undef X
-	ABI_WATCH_FD_KINDS
-};
-
 /* Of a kind: enum abi_watch_category. */
 static inline __u8 abi_watch_category(__u8 kind)
 {
 	__u8 category = ABI_WATCH_OTHER;
 
-#define X(NAME, word, of)                \
-	if (kind == ABI_WATCH_FD_##NAME) \
+#define X(NAME, word, of)          \
+	if (kind == ABI_FD_##NAME) \
 		category = ABI_WATCH_##of;
-	ABI_WATCH_FDS(X)
+	ABI_FDS(X)
 #undef X
 	return category;
 }
@@ -153,7 +125,7 @@ struct abi_watch_fd {
 	__u16 protocol; /* of a socket: IPPROTO_* */
 	__u16 text_len; /* 0: there is none */
 	__u16 src_len; /* of UNIX: of its own address */
-	__u8 kind; /* enum abi_watch_fd_kind */
+	__u8 kind; /* enum abi_fd_kind */
 	__u8 flags; /* enum abi_watch_fd_flags */
 	struct abi_watch_ends ends; /* of a socket the family; of INET both ends */
 };

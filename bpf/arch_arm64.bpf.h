@@ -78,6 +78,13 @@ static __always_inline __u64 arch_call_arg(const struct pt_regs *r, __u8 i)
 			: r->regs[5];
 }
 
+/* Where the user code is, or will go on. */
+static __always_inline void arch_user_at(const struct pt_regs *r, __u64 *ip, __u64 *sp)
+{
+	*ip = r->pc;
+	*sp = r->sp;
+}
+
 static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt_regs *r)
 {
 	for (int i = 0; i < 31; i++)

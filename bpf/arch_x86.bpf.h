@@ -80,6 +80,13 @@ static __always_inline __u64 arch_call_arg(const struct pt_regs *r, __u8 i)
 			: r->r9;
 }
 
+/* Where the user code is, or will go on. */
+static __always_inline void arch_user_at(const struct pt_regs *r, __u64 *ip, __u64 *sp)
+{
+	*ip = r->ip;
+	*sp = r->sp;
+}
+
 static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt_regs *r)
 {
 	out->gpr[0] = r->ax;

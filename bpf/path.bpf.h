@@ -6,9 +6,7 @@
 #ifndef BPF_PATH_BPF_H
 #define BPF_PATH_BPF_H
 
-#include "bpf/vmlinux.h"
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
+#include "bpf/cast.bpf.h"
 
 /* Behind a buffer whose length is a power of two: the verifier sees no closer bound. */
 #define PATH_ROOM 512
@@ -41,7 +39,7 @@ static __always_inline bool path_prepend(struct walk *w, char *buf, const __u32 
 static __always_inline void path_enter_mount(struct walk *w, const struct vfsmount *mnt)
 {
 	w->mnt = (__u64)mnt;
-	w->mnt_root = (__u64)BPF_CORE_READ(mnt, mnt_root);
+	w->mnt_root = (__u64)CAST_READ(struct vfsmount, mnt, mnt_root);
 }
 
 /* Where a path is, and the root of the process that sees it. */
@@ -74,16 +72,16 @@ static __always_inline long path_step(struct walk *w, char *buf, const __u32 siz
 		return 1;
 	if (w->dentry == w->mnt_root) {
 		m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
-		above = BPF_CORE_READ(m, mnt_parent);
+		above = CAST_READ(struct mount, m, mnt_parent);
 		if (above == m)
 			return 1; /* the namespace's root */
-		w->dentry = (__u64)BPF_CORE_READ(m, mnt_mountpoint);
+		w->dentry = (__u64)CAST_READ(struct mount, m, mnt_mountpoint);
 		path_enter_mount(w, (void *)above + bpf_core_field_offset(struct mount, mnt));
 		return 0;
 	}
-	parent = BPF_CORE_READ(dentry, d_parent);
-	name = BPF_CORE_READ(dentry, d_name.name);
-	len = BPF_CORE_READ(dentry, d_name.len);
+	parent = CAST_READ(struct dentry, dentry, d_parent);
+	name = CAST_READ(struct dentry, dentry, d_name.name);
+	len = CAST_READ(struct dentry, dentry, d_name.len);
 	if (!path_prepend(w, buf, size, name, len))
 		return 1;
 	w->dentry = (__u64)parent;

@@ -4,6 +4,7 @@
 #define BPF_QUARK_TASK_BPF_H
 
 #include "bpf/abi.h"
+#include "bpf/cast.bpf.h"
 #include "bpf/quark_pack.bpf.h"
 
 /*
@@ -12,14 +13,9 @@
  * A task that was cast is not trusted, so nothing is searched, and the loads stay plain ones.
  * Kernels before 6.2 have no cast and do not search.
  */
-enum special_kfunc_type___cast {
-	KF_bpf_rdonly_cast = 1,
-};
-void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
-
 static __always_inline struct task_struct *task_cast(struct task_struct *task)
 {
-	if (!bpf_core_enum_value_exists(enum special_kfunc_type___cast, KF_bpf_rdonly_cast))
+	if (!CAST_EXISTS)
 		return task;
 	return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
 }

@@ -255,12 +255,19 @@ static struct pm_exe *pm_mm_anon(struct pm *pm, struct pm_mm *mm)
 static void pm_mm_mapping(struct pm *pm, struct pm_mm *mm,
 			  const struct pm_map *map, struct pm_mapping *out)
 {
+	const struct pm_exe *root = pm_exe_root(map->exe);
+
 	out->start = map->start;
 	out->end = map->end;
 	out->pgoff = map->pgoff;
 	out->exe = pm_exe_shown(map->exe);
-	out->code = pm_exe_is_bare(map->exe) ? pm_mm_anon(pm, mm) : NULL;
-	if (out->exe->kind == PM_EXE_ANON) {
+	out->code = NULL;
+	out->maybe = NULL;
+	if (map->text == PM_TEXT_FILE && pm_exe_is_bare(map->exe))
+		out->code = pm_mm_anon(pm, mm);
+	if (map->text == PM_TEXT_MAYBE && root->opening)
+		out->maybe = map->exe;
+	if (map->exe->kind == PM_EXE_ANON || map->text == PM_TEXT_MAYBE) {
 		out->pgoff = map->start;
 		out->exe = pm_mm_anon(pm, mm);
 	}
@@ -274,10 +281,12 @@ static enum pm_find pm_image_place(struct pm *pm, struct pm_image *img,
 				   struct pm_mm *mm, bool stale, uint64_t addr,
 				   struct pm_mapping *out)
 {
-	const struct pm_map *map = pm_mm_find(mm, addr);
+	struct pm_map *map = pm_mm_find(mm, addr);
 	struct pm_exe *code;
 
 	if (map && (!stale || map->exe->kind == PM_EXE_VDSO)) {
+		if (map->text == PM_TEXT_MAYBE)
+			pm_copy_check(pm, img, mm, map);
 		pm_mm_mapping(pm, mm, map, out);
 		code = out->exe->kind == PM_EXE_ANON ? out->exe : out->code;
 		if (code)

@@ -148,8 +148,16 @@ int pm_str_set_of(struct pm *pm, struct pm_str **slot, uint32_t uid,
 
 /* --- mapset.c: mappings --------------------------------------------------- */
 
+enum pm_text {
+	PM_TEXT_FILE, /* it maps the file */
+	PM_TEXT_MAYBE, /* memory in place of the file's code: perhaps a copy, see copy.c */
+	PM_TEXT_COPY, /* such memory, and it is one */
+};
+
 struct pm_map {
-	uint64_t start, end, pgoff;
+	uint64_t start, end;
+	uint64_t pgoff : 62;
+	uint64_t text : 2; /* enum pm_text */
 	struct pm_exe *exe; /* a reference */
 };
 
@@ -183,6 +191,8 @@ struct pm_mm {
 	struct pm_set *set; /* NULL: empty */
 	struct pm_exe *first; /* the first file mapped: the executable */
 	struct pm_exe *anon; /* made when first needed */
+	uint64_t copy_at; /* a copy of code is not looked for before, */
+	uint32_t copy_tries; /* since so many comparisons failed */
 	struct pm_exe *dumps[PM_CODE_DUMPS]; /* jitdumps, newest first, or NULL */
 };
 
@@ -207,7 +217,7 @@ int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 	      const struct pm_map *map);
 /* Drops all its mappings. */
 void pm_mm_void(struct pm *pm, struct pm_mm *mm);
-const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr);
+struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr);
 /* Replaces mm's mappings by those of 'from', which is empty afterwards. */
 void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from);
 
@@ -356,6 +366,16 @@ int pm_code_resolve(struct pm_exe *exe, const uint64_t *offsets,
 /* As pm_exe_code_rows(), with its file open. */
 int pm_code_rows(struct pm_exe *exe, uint64_t time, symbolizer_rows_fn fn,
 		 void *arg);
+
+/* --- copy.c: memory with a copy of a file's code -------------------------- */
+
+/*
+ * The mapping, which is PM_TEXT_MAYBE, becomes PM_TEXT_COPY if the process's memory has the
+ * file's bytes there. Returns whether it did. Reads memory of the process at most ten times
+ * a second, and less often the more comparisons have failed.
+ */
+bool pm_copy_check(struct pm *pm, struct pm_image *img, struct pm_mm *mm,
+		   struct pm_map *map);
 
 /* --- queue.c: requests for names and rows --------------------------------- */
 

@@ -122,7 +122,9 @@ static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
 		       const struct pm_map_event *ev)
 {
 	struct pm_mm *mm = pm_map_route(proc, ev->time);
-	struct pm_map map = { ev->start, ev->end, ev->pgoff, NULL };
+	struct pm_map map = { .start = ev->start,
+			      .end = ev->end,
+			      .pgoff = ev->pgoff };
 	int err;
 
 	if (!mm) {
@@ -220,7 +222,7 @@ static int pm_scan_exe(struct pm *pm, const struct pm_proc *proc,
 	const struct pm_map *was = pm_mm_find(proc->images->mm, ev->start);
 	struct pm_exe *exe = was ? was->exe : NULL;
 
-	if (exe && exe->kind == PM_EXE_FILE &&
+	if (exe && exe->kind == PM_EXE_FILE && was->text == PM_TEXT_FILE &&
 	    ev->start - was->start == ev->pgoff - was->pgoff &&
 	    pm_path_is(exe->path, ev->path) &&
 	    (!exe->ino || (exe->ino == ev->ino && exe->dev == ev->dev))) {
@@ -228,6 +230,64 @@ static int pm_scan_exe(struct pm *pm, const struct pm_proc *proc,
 		return 0;
 	}
 	return pm_exe_of(pm, ev, proc, exep);
+}
+
+/*
+ * Memory that a scan found, where its process had a file's code, or directly above a
+ * mapping of one, may hold a copy of that code. 'below': that mapping, or NULL. *path is
+ * set to that of the file.
+ */
+static int pm_scan_copy(struct pm *pm, const struct pm_proc *proc,
+			const struct pm_map_event *below, struct pm_map *map,
+			const char **path)
+{
+	const struct pm_map *was = pm_mm_find(proc->images->mm, map->start);
+	struct pm_exe *exe = NULL;
+	int err;
+
+	if (was && was->exe->kind == PM_EXE_FILE) {
+		exe = pm_exe_get(was->exe);
+		map->pgoff = was->pgoff + (map->start - was->start);
+		*path = exe->path->s;
+	} else if (below) {
+		err = pm_exe_of(pm, below, proc, &exe);
+		if (err)
+			return err;
+		map->pgoff = below->pgoff + (map->start - below->start);
+		*path = below->path;
+	}
+	if (!exe || exe->kind != PM_EXE_FILE || exe->jitdump) {
+		pm_exe_put(exe);
+		return 0;
+	}
+	pm_exe_put(map->exe);
+	map->exe = exe;
+	map->text = PM_TEXT_MAYBE;
+	return 0;
+}
+
+/* The executable of the i-th mapping of a scan; returns as pm_exe_of(). */
+static int pm_scan_map(struct pm *pm, const struct pm_proc *proc,
+		       const struct pm_maps *m, size_t i, struct pm_map *map,
+		       const char **path)
+{
+	const struct pm_map_event *ev = &m->maps[i];
+	const struct pm_map_event *below = i ? ev - 1 : NULL;
+	int err;
+
+	*map = (struct pm_map){ .start = ev->start,
+				.end = ev->end,
+				.pgoff = ev->pgoff };
+	*path = ev->path;
+	err = pm_scan_exe(pm, proc, ev, &map->exe);
+	if (err || map->exe->kind != PM_EXE_ANON)
+		return err;
+	if (below && (below->path[0] != '/' || below->start >= ev->start))
+		below = NULL;
+	err = pm_scan_copy(pm, proc, below, map, path);
+	if (err)
+		pm_exe_put(map->exe);
+	return err;
 }
 
 /*
@@ -239,16 +299,16 @@ static int pm_scan_fill(struct pm *pm, const struct pm_proc *proc,
 			struct pm_exe **main_exe)
 {
 	const struct pm_map_event *ev;
+	const char *path;
 	struct pm_map map;
 	size_t i;
 	int err;
 
 	for (i = 0; i < m->n; i++) {
 		ev = &m->maps[i];
-		if (ev->start >= ev->end)
+		if (ev->start >= ev->end || ev->below)
 			continue;
-		map = (struct pm_map){ ev->start, ev->end, ev->pgoff, NULL };
-		err = pm_scan_exe(pm, proc, ev, &map.exe);
+		err = pm_scan_map(pm, proc, m, i, &map, &path);
 		if (err == -EDQUOT) {
 			mm->partial = true;
 			continue;
@@ -256,7 +316,7 @@ static int pm_scan_fill(struct pm *pm, const struct pm_proc *proc,
 		if (err)
 			return err;
 		err = pm_mm_add(pm, mm, pm_proc_uid(proc), &map);
-		if (pm_path_is(proc->images->a.exe, ev->path)) {
+		if (pm_path_is(proc->images->a.exe, path)) {
 			pm_exe_put(*main_exe);
 			*main_exe = pm_exe_get(map.exe);
 		}

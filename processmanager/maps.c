@@ -35,6 +35,10 @@ struct maps_parser {
 	struct strbuf text;
 	size_t cap; /* of out->maps */
 	size_t last; /* offset of the last path in text */
+	/* The line before, if it is that of a file and not executable; or len 0. */
+	struct pm_map_event below;
+	size_t below_len;
+	char below_path[MAPS_PATH_MAX + 1]; /* with escapes */
 };
 
 struct maps_cursor {
@@ -135,28 +139,57 @@ static int maps_path(struct maps_parser *mp, const char *path, size_t len)
 	return sb->failed ? -ENOMEM : 0;
 }
 
+static int maps_add(struct maps_parser *mp, struct pm_map_event *ev,
+		    const struct maps_cursor *escaped)
+{
+	struct pm_maps *out = mp->out;
+	char path[MAPS_PATH_MAX + 1];
+	int err = maps_path(mp, path, maps_unescape(escaped, path));
+
+	if (err)
+		return err;
+	ev->path = (const char *)(uintptr_t)mp->last;
+	if (VECTOR_ROOM(out->maps, out->n, mp->cap))
+		return -ENOMEM;
+	out->maps[out->n++] = *ev;
+	return 0;
+}
+
+static void maps_keep_below(struct maps_parser *mp,
+			    const struct pm_map_event *ev,
+			    const struct maps_cursor *path)
+{
+	if (*path->p != '/')
+		return;
+	mp->below = *ev;
+	mp->below.below = true;
+	mp->below_len = (size_t)(path->end - path->p);
+	memcpy(mp->below_path, path->p, mp->below_len);
+}
+
 /* One line, without its newline. 0, also if it is malformed; or -errno. */
 static int maps_line(struct maps_parser *mp, const char *line, size_t len)
 {
-	struct maps_cursor c = { line, line + len };
+	struct maps_cursor c = { line, line + len }, below;
 	struct pm_map_event ev = { .kind = PM_MAP_MMAP };
-	struct pm_maps *out = mp->out;
-	char path[MAPS_PATH_MAX + 1];
+	size_t below_len = mp->below_len;
 	bool exec;
-	int err;
+	int err = 0;
 
-	if (!maps_fields(&c, &ev, &exec) || !exec ||
-	    c.end - c.p > MAPS_PATH_MAX ||
+	mp->below_len = 0;
+	if (!maps_fields(&c, &ev, &exec) || c.end - c.p > MAPS_PATH_MAX ||
 	    memchr(c.p, '\0', (size_t)(c.end - c.p)))
 		return 0;
-	err = maps_path(mp, path, maps_unescape(&c, path));
-	if (err)
-		return err;
-	ev.path = (const char *)(uintptr_t)mp->last;
-	if (VECTOR_ROOM(out->maps, out->n, mp->cap))
-		return -ENOMEM;
-	out->maps[out->n++] = ev;
-	return 0;
+	if (!exec) {
+		if (c.p < c.end)
+			maps_keep_below(mp, &ev, &c);
+		return 0;
+	}
+	below = (struct maps_cursor){ mp->below_path,
+				      mp->below_path + below_len };
+	if (below_len && (c.p == c.end || *c.p == '['))
+		err = maps_add(mp, &mp->below, &below);
+	return err ? err : maps_add(mp, &ev, &c);
 }
 
 /*

@@ -220,8 +220,8 @@ static void pm_mm_add_dump(struct pm_mm *mm, struct pm_exe *dump)
 	mm->dumps[0] = pm_exe_get(dump);
 }
 
-int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
-	      const struct pm_map *map)
+static int pm_mm_add_one(struct pm *pm, struct pm_mm *mm, uint32_t uid,
+			 const struct pm_map *map)
 {
 	uint32_t before;
 
@@ -249,6 +249,63 @@ int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 	return 0;
 }
 
+/* The first mapping of a file's code in [start, end), or NULL. */
+static const struct pm_map *pm_mm_text(const struct pm_mm *mm, uint64_t start,
+				       uint64_t end)
+{
+	const struct pm_set *set = mm->set;
+	const struct pm_map *m;
+	uint32_t i = set ? pm_set_after(set, start) : 0;
+
+	for (; set && i < set->n; i++) {
+		m = pm_set_at(set, i);
+		if (m->start >= end)
+			return NULL;
+		if (m->exe->kind == PM_EXE_FILE && !m->exe->jitdump)
+			return m;
+	}
+	return NULL;
+}
+
+/*
+ * Memory over a file's code may get a copy of that: programs do so to have their code in
+ * large pages. What lies over several mappings is added in parts.
+ */
+static int pm_mm_add_memory(struct pm *pm, struct pm_mm *mm, uint32_t uid,
+			    const struct pm_map *map)
+{
+	const struct pm_map *under;
+	struct pm_map part;
+	uint64_t at = map->start;
+	int err = 0;
+
+	for (; at < map->end && !err; at = part.end) {
+		part = *map;
+		part.start = at;
+		under = pm_mm_text(mm, at, map->end);
+		if (under && under->start > at) {
+			part.end = under->start;
+		} else if (under) {
+			part.end = MIN(under->end, map->end);
+			part.pgoff = under->pgoff + (at - under->start);
+			part.text = PM_TEXT_MAYBE;
+			part.exe = under->exe;
+		}
+		pm_exe_get(part.exe); /* what it replaces may be its last one */
+		err = pm_mm_add_one(pm, mm, uid, &part);
+		pm_exe_put(part.exe);
+	}
+	return err;
+}
+
+int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
+	      const struct pm_map *map)
+{
+	if (map->exe->kind == PM_EXE_ANON)
+		return pm_mm_add_memory(pm, mm, uid, map);
+	return pm_mm_add_one(pm, mm, uid, map);
+}
+
 void pm_mm_void(struct pm *pm, struct pm_mm *mm)
 {
 	pm_set_put(pm, mm->set);
@@ -266,7 +323,7 @@ void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from)
 			pm_mm_add_dump(mm, from->dumps[i]);
 }
 
-const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr)
+struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr)
 {
 	const struct pm_set *set = mm->set;
 	uint32_t i = set ? pm_set_after(set, addr) : 0;
@@ -312,6 +369,8 @@ struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent)
 	mm->lost_until = parent->lost_until;
 	mm->flood_until = parent->flood_until;
 	mm->last = parent->last;
+	mm->copy_at = parent->copy_at;
+	mm->copy_tries = parent->copy_tries;
 	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
 		if (parent->dumps[i])
 			mm->dumps[i] = pm_exe_get(parent->dumps[i]);

@@ -170,7 +170,11 @@ struct pm_map_event {
 	uint8_t build_id_len; /* 0: unknown */
 	bool flood; /* of LOST with a tgid: because it made too many */
 	bool unloaded; /* of KSYMBOL */
-	uint8_t pad;
+	/*
+	 * Of a scan: not executable. Listed because it lies directly below executable
+	 * memory, which may hold a copy of this file's code.
+	 */
+	bool below;
 	const char *path; /* the kernel's: "/lib/x.so", "[vdso]", "//anon" ... */
 };
 
@@ -302,6 +306,11 @@ struct pm_mapping {
 	 * process, which may have names and rows for it, by address. Or NULL.
 	 */
 	struct pm_exe *code;
+	/*
+	 * Of executable memory that may hold a copy of this file's code, which is not
+	 * known before the file is open: it is being opened. Or NULL.
+	 */
+	struct pm_exe *maybe;
 };
 
 enum pm_find {
@@ -606,6 +615,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(short_id_clashes, 0, "executables whose short id was another's")     \
 	X(open_released, 0, "executables closed since they are not mapped")    \
 	X(text_bytes, 1, "bytes of arguments and paths known")                 \
+	X(copies, 0, "copies of a file's code found in memory")                \
 	X(unread, 0, "processes whose files in /proc did not answer")          \
 	X(processes, 1, "processes known")                                     \
 	X(images, 1, "images known")                                           \

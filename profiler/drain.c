@@ -165,6 +165,11 @@ int drain_start(struct drain *d, uint64_t begin,
 				    DRAIN_TICK_FAST_MS);
 }
 
+int drain_add(struct drain *d, const struct source_poll *from)
+{
+	return drain_wake_start(d, from);
+}
+
 static void drain_on_closed(uv_handle_t *handle)
 {
 	((struct drain *)handle->data)->handles--;

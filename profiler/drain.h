@@ -21,7 +21,7 @@ struct drain {
 	struct drain_wake {
 		uv_poll_t poll;
 		struct source_poll from;
-	} wakes[SOURCE_POLLS_MAX];
+	} wakes[SOURCE_POLLS_MAX + 1];
 	size_t nwakes;
 	void *state; /* the source's */
 	void (*tick)(void *arg); /* drains, and all else that is due */
@@ -42,6 +42,11 @@ struct drain {
  */
 int drain_start(struct drain *d, uint64_t begin,
 		const struct source_run *source);
+/*
+ * After drain_start(): one more descriptor, for which all rings are drained. Its
+ * readable() is NULL. 0 or -errno.
+ */
+int drain_add(struct drain *d, const struct source_poll *from);
 /* The next tick is a second after the last one. */
 bool drain_idle(const struct drain *d);
 /* From inside tick() or now(): more is expected; ten times a second. */

@@ -73,8 +73,10 @@ static void engine_mapping(void *arg, const struct pm_map_event *ev)
 	if ((lost || ev->kind == PM_MAP_KSYMBOL) &&
 	    trace_handler_ksymbol(e->th, ev))
 		symbolizer_kernel_changed(e->symbolizer);
-	if (ev->kind != PM_MAP_KSYMBOL)
+	if (ev->kind != PM_MAP_KSYMBOL) {
 		pm_map_event(e->pm, ev);
+		waiting_mapped(e->waiting, ev->tgid);
+	}
 	if (lost)
 		rescan_after_loss(e->rescan);
 }
@@ -112,6 +114,12 @@ static void engine_sampled(struct engine *e, const struct abi_sample *sample)
 	trace_handler_sample(e->th, sample, sample->size);
 }
 
+/* The warm-up's too: it is copied once. */
+static void engine_site(struct engine *e, const struct abi_sample *sample)
+{
+	trace_handler_sample(e->th, sample, sample->size);
+}
+
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			   void *rec, bool late)
 {
@@ -137,6 +145,9 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 	case PUMP_SAMPLE:
 		if (!row->sample || row->sample(source, rec))
 			engine_sampled(e, rec);
+		break;
+	case PUMP_SITE:
+		engine_site(e, rec);
 		break;
 	case PUMP_STREAM_MAX:
 		break;
@@ -170,6 +181,8 @@ uint64_t engine_drain(void *arg)
 	bool more;
 
 	intake_watermark(in, PUMP_SCAN, rescan_watermark(e->rescan, now));
+	/* As samples, before the streams that they need. */
+	intake_watermark(in, PUMP_SITE, waiting_drain(e->waiting));
 	more = source->row->drain(source->state, now);
 	intake_deliver(in);
 	rescan_work(e->rescan, now);
@@ -293,7 +306,7 @@ static void engine_tick(void *arg)
 
 	engine_drain(e);
 	watching_read(&e->watching);
-	waiting_tick(e->waiting, now, e->in.passed);
+	waiting_tick(e->waiting, now, engine_done(e));
 	if (engine_finishing(e, now))
 		return;
 	reporter_advance(e->reporter, engine_done(e));
@@ -334,14 +347,22 @@ void engine_refresh(void *arg)
 
 int engine_loop(struct engine *e)
 {
+	const struct source_poll waits = {
+		.what = "stacks of waits",
+		.fd = waiting_epoll_fd(e->waiting),
+	};
 	struct drain *d = &e->drain;
+	int err;
 
 	d->loop = e->opts.loop;
 	d->tick = engine_tick;
 	d->now = engine_drain;
 	d->busy = engine_busy;
 	d->arg = e;
-	return drain_start(d, e->begin, &e->source);
+	err = drain_start(d, e->begin, &e->source);
+	if (!err && waits.fd >= 0)
+		err = drain_add(d, &waits);
+	return err;
 }
 
 void engine_warm_up(struct engine *e)
@@ -366,6 +387,10 @@ void engine_resolved(void *arg, const struct reporter_trace *t)
 {
 	struct engine *e = arg;
 
+	if (t->event == ABI_EVENT_WAIT) {
+		waiting_resolved(e->waiting, t);
+		return;
+	}
 	pm_image_sampled(t->image);
 	losses_saw_cpu(&e->losses, t->cpu);
 	reporter_add(e->reporter, t);
@@ -397,7 +422,7 @@ void engine_finish(struct engine *e, void (*done)(void *arg), void *arg)
 				      .arg = arg };
 	e->end.changed = e->end.time;
 	/* At once: what ends from here on is not in the profile. */
-	waiting_tick(e->waiting, e->end.time, e->in.passed);
+	waiting_tick(e->waiting, e->end.time, engine_done(e));
 	drain_hurry(&e->drain);
 }
 
@@ -435,7 +460,9 @@ void engine_free(struct engine *e)
 	rescan_free(e->rescan);
 	e->rescan = NULL;
 	engine_close_source(&e->source);
+	/* It holds frames of the trace handler, which may still resolve stacks. */
 	waiting_free(e->waiting);
+	e->waiting = NULL;
 	/* From right to left: a part uses the parts to its left. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);

@@ -400,12 +400,22 @@ static void engine_limit_files(struct engine *e)
 /* Of perf events no such thing can be had. */
 static int engine_open_waiting(struct engine *e, const char **what)
 {
+	const struct waiting_opts opts = {
+		.pm = e->pm,
+		.reporter = e->reporter,
+		.th = e->th,
+		.selected_only = e->opts.selected_only,
+		.copy_all = e->opts.wait_copy_all,
+		.stack = intake_site,
+		.arg = &e->in,
+	};
+
 	if (!e->opts.wait)
 		return 0;
 	*what = "--wait needs BPF, which cannot be used here";
 	if (e->source.row != &source_bpf)
 		return -ENOTSUP;
-	return waiting_new(&e->waiting, e->pm, e->reporter, what);
+	return waiting_new(&e->waiting, &opts, what);
 }
 
 static int engine_begin(struct engine *e, const char **what)

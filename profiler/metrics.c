@@ -160,6 +160,21 @@ static const char *const metrics_stream_labels[] = {
 #undef X
 };
 
+static const struct metrics_row metrics_uncopied[] = {
+	METRIC(waiting.uncopied, "profd_waiting_uncopied_total",
+	       "waits without the stack of their site, by cause"),
+	METRIC_IN(1e9, waiting.uncopied_ns,
+		  "profd_waiting_uncopied_seconds_total",
+		  "time of waits without the stack of their site, by cause"),
+};
+
+/* By enum abi_wait_site. */
+static const char *const metrics_uncopied_labels[] = { "cause=\"lost\"",
+#define X(NAME, name, help) "cause=\"" #name "\"",
+						       ABI_WAIT_UNCOPIED(X)
+#undef X
+};
+
 int metrics_cpus(const struct source_run *s, struct sampler_cpu_stats **out)
 {
 	int n = s->state ? s->row->cpu_stats(s->state, NULL, 0) : 0;
@@ -481,7 +496,7 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 {
 	struct metrics_counts all;
 	struct engine *e = arg;
-	size_t i, stream;
+	size_t i, stream, cause;
 
 	metrics_gather(e, &all);
 	metrics_sampler(&e->source, m);
@@ -492,6 +507,11 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 				     stream);
 	for (i = 0; i < ARRAY_SIZE(metrics_rows); i++)
 		metrics_show(m, &metrics_rows[i], NULL, &all, 0);
+	for (i = 0; i < ARRAY_SIZE(metrics_uncopied); i++)
+		for (cause = 0; cause < ABI_WAIT_SITE_LEAST; cause++)
+			metrics_show(m, &metrics_uncopied[i],
+				     metrics_uncopied_labels[cause], &all,
+				     cause);
 	metrics_memory_levels(&all.memory, m);
 	metrics_quarantined(e->symbolizer, m);
 	reporter_metric(m, "profd_build_info", "1, of this version", false,

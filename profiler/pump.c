@@ -160,6 +160,7 @@ static const unsigned int pump_quarters[PUMP_STREAM_MAX] = {
 	[PUMP_LIFECYCLE] = 1,
 	[PUMP_MAPPING] = 1,
 	[PUMP_SAMPLE] = 2,
+	[PUMP_SITE] = 1,
 };
 
 static size_t pump_budget(const struct pump *p, enum pump_stream stream)

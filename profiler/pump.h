@@ -9,7 +9,8 @@
  * that was delivered is late: it is counted, and delivered at once.
  *
  * The bytes in the pump have a ceiling: half of it for samples, a quarter each
- * for lifecycle and mapping records. Records beyond their stream's part are
+ * for lifecycle and mapping records; stacks of waits, which come only with --wait,
+ * have another quarter. Records beyond their stream's part are
  * dropped and counted, except those of a scan: they make up for other losses,
  * and there is one for each process. When samples fill half of their part they
  * do not wait for lifecycle records any longer.
@@ -28,7 +29,8 @@ struct pump;
 	X(LIFECYCLE, lifecycle, "fork, exec, exit, reap")       \
 	X(MAPPING, mapping, "perf side-band")                   \
 	X(SCAN, walk, "processes and mappings read from /proc") \
-	X(SAMPLE, sample, "samples")
+	X(SAMPLE, sample, "samples")                            \
+	X(SITE, site, "stacks of waits")
 
 enum pump_stream {
 #define X(name, word, help) PUMP_##name,

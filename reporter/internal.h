@@ -10,6 +10,7 @@
 #include "reporter/reporter.h"
 #include "reporter/store/store.h"
 #include "reporter/store/times_file.h"
+#include "reporter/waits.h"
 #include "reporter/window.h"
 
 struct http;
@@ -25,6 +26,8 @@ struct reporter_window {
 	TAILQ_ENTRY(reporter_window) entry;
 	struct reporter *r;
 	struct window tables;
+	/* Beside the tables: of the archive's, with opts.waits, and of wall time. */
+	struct waits *waits;
 	uint64_t begin, end;
 	bool archive;
 	bool selected_only;
@@ -39,6 +42,7 @@ struct reporter_window {
 	uint64_t *losses; /* counts at the begin; NULL in the archive's */
 	uint64_t nomem, late; /* traces */
 	struct strbuf comments; /* strings with their NUL */
+	size_t head_len; /* of them: without counts */
 	/* The job. */
 	uv_work_t work;
 	struct window_meta meta;
@@ -68,6 +72,7 @@ struct reporter {
 	uint8_t boot_id[STORE_BOOT_ID];
 	struct reporter_windows windows; /* the archive's, by time */
 	struct reporter_windows extras;
+	uint64_t started; /* the begin of the first window */
 	uint64_t base; /* before it no archive window can begin any more */
 	uint64_t advanced; /* the watermark */
 	uint64_t latest; /* time of the latest trace */
@@ -100,8 +105,6 @@ struct reporter {
 	size_t handles; /* not yet closed */
 };
 
-/* ".pb" and so on. */
-const char *reporter_ending(enum reporter_format format);
 /* Frees a window, at the latest when its job completes; 'done' is not called. */
 void reporter_window_cancel(struct reporter_window *w);
 /* To be called when a handle or a request is gone. */

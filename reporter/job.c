@@ -13,6 +13,7 @@ void job_window_free(struct reporter_window *w)
 		return;
 	reporter_outfile_abort(&w->file);
 	window_fini(&w->tables);
+	waits_free(w->waits);
 	strbuf_fini(&w->comments);
 	reporter_query_terms_fini(&w->terms);
 	free(w->losses);
@@ -42,6 +43,7 @@ static void job_comments(struct reporter_window *w)
 	strbuf_add(&w->comments, "", 1);
 	if (note && *note)
 		strbuf_add(&w->comments, note, strlen(note) + 1);
+	w->head_len = w->comments.len;
 	for (i = 0; i < r->opts.nlosses; i++) {
 		if (r->losses[i] > from[i])
 			job_comment_count(w, r->opts.loss_names[i],
@@ -59,6 +61,39 @@ static void job_comments(struct reporter_window *w)
 			  w->late);
 }
 
+/* As raw pprof, malloc'd. */
+static int job_encode_raw(struct window *tables, const struct window_meta *meta,
+			  void **data, size_t *len)
+{
+	struct sink *sink;
+	int err, end;
+
+	err = sink_new(&sink, REPORTER_RAW, -1);
+	if (err)
+		return err;
+	err = reporter_window_encode(tables, meta, sink);
+	end = sink_finish(sink);
+	err = err ? err : end;
+	if (!err)
+		*data = sink_steal(sink, len);
+	sink_free(sink);
+	return err ? err : *data ? 0 : -ENOMEM;
+}
+
+static int job_add(struct reporter_query *q, struct window *tables,
+		   const struct window_meta *meta)
+{
+	void *data = NULL;
+	const char *what;
+	size_t len = 0;
+	int err = job_encode_raw(tables, meta, &data, &len);
+
+	if (!err)
+		err = reporter_query_add(q, data, len, false, &what);
+	free(data);
+	return err;
+}
+
 /*
  * The profile of selected samples: written once in full, then without the functions
  * and mappings that only other samples have.
@@ -66,27 +101,49 @@ static void job_comments(struct reporter_window *w)
 static int job_encode_selected(struct reporter_window *w)
 {
 	static const struct reporter_query_opts all;
-	struct reporter_query *q = NULL;
-	void *data = NULL;
-	const char *what;
-	struct sink *sink;
-	size_t len = 0;
-	int err, end;
+	struct reporter_query *q;
+	int err = reporter_query_new(&q, &all);
 
-	err = sink_new(&sink, REPORTER_RAW, -1);
-	if (err)
-		return err;
-	err = reporter_window_encode(&w->tables, &w->meta, sink);
-	end = sink_finish(sink);
-	err = err ? err : end;
 	if (!err)
-		data = sink_steal(sink, &len);
-	sink_free(sink);
+		err = job_add(q, &w->tables, &w->meta);
 	if (!err)
-		err = data ? reporter_query_new(&q, &all) : -ENOMEM;
+		err = reporter_query_data(q, REPORTER_QUERY_PPROF, w->format,
+					  &w->data, &w->len);
+	reporter_query_free(q);
+	return err;
+}
+
+/* The waits, with their own comments. */
+static struct window_meta job_waits_meta(const struct reporter_window *w)
+{
+	struct window_meta meta = w->meta;
+
+	meta.comments = w->waits->comments.data;
+	meta.comments_len = w->waits->comments.len;
+	return meta;
+}
+
+/* Of both profiles with all labels: images tell which samples belong together. */
+static int job_encode_wall(struct reporter_window *w)
+{
+	const struct reporter_query_opts opts = {
+		.kind = REPORTER_QUERY_WALL,
+		.terms = w->meta.terms,
+		.without = w->form.without,
+		.prefix = w->form.prefix,
+	};
+	struct window_meta cpu = w->meta, waits = job_waits_meta(w);
+	struct reporter_query *q;
+	int err = reporter_query_new(&q, &opts);
+
+	cpu.terms = waits.terms = NULL;
+	cpu.form = waits.form = (struct reporter_form){ .bare = w->form.bare };
 	if (!err)
-		err = reporter_query_add(q, data, len, false, &what);
-	free(data);
+		err = job_add(q, &w->tables, &cpu);
+	if (!err)
+		err = job_add(q, &w->waits->tables, &waits);
+	if (!err)
+		err = reporter_query_end(q);
 	if (!err)
 		err = reporter_query_data(q, REPORTER_QUERY_PPROF, w->format,
 					  &w->data, &w->len);
@@ -137,11 +194,34 @@ static void job_write_times(struct reporter_window *w)
 	struct sink *sink;
 
 	memcpy(info.boot_id, w->r->boot_id, sizeof(info.boot_id));
-	if (store_write_times(&w->write) ||
+	if (store_write_beside(&w->write, STORE_TIMES) ||
 	    sink_new(&sink, REPORTER_ZSTD, w->write.file.fd))
 		return;
 	store_times_write(&w->tables, &info, sink);
-	if (!sink_finish(sink) && !store_write_commit_times(&w->write))
+	if (!sink_finish(sink) &&
+	    !store_write_commit_beside(&w->write, STORE_TIMES))
+		w->bytes += sink_bytes(sink);
+	sink_free(sink);
+}
+
+/* The waits of a window that is written, likewise. */
+static void job_write_waits(struct reporter_window *w)
+{
+	enum store_kind kind = store_wait(w->format);
+	struct window_meta meta;
+	struct sink *sink;
+	int err, end;
+
+	if (!waits_any(w->waits))
+		return;
+	meta = job_waits_meta(w);
+	w->write.waits = true;
+	if (store_write_beside(&w->write, kind) ||
+	    sink_new(&sink, w->format, w->write.file.fd))
+		return;
+	err = reporter_window_encode(&w->waits->tables, &meta, sink);
+	end = sink_finish(sink);
+	if (!err && !end && !store_write_commit_beside(&w->write, kind))
 		w->bytes += sink_bytes(sink);
 	sink_free(sink);
 }
@@ -191,6 +271,8 @@ static int job_archive(struct reporter_window *w)
 		err = store_write_commit(wr);
 	if (!err)
 		job_write_times(w);
+	if (!err)
+		job_write_waits(w);
 	job_catalog(w, !err);
 	if (created)
 		job_path(w);
@@ -209,6 +291,7 @@ static void job_run(uv_work_t *work)
 		w->err = job_archive(w);
 	else
 		w->err = w->file.fd >= 0 ? job_write(w)
+			 : w->waits	 ? job_encode_wall(w)
 			 : w->terms.n	 ? job_encode_selected(w)
 					 : job_encode(w, -1);
 }
@@ -261,11 +344,13 @@ void job_start(struct reporter_window *w)
 {
 	struct reporter *r = w->r;
 
+	bool empty = !w->tables.nsamples && !waits_any(w->waits);
+
 	w->closed = true;
 	if (w->archive)
-		catalog_snapshot(r->catalog, !w->tables.nsamples);
+		catalog_snapshot(r->catalog, empty);
 	/* The counts of its dropped samples go to the next window. */
-	if (w->archive && !w->tables.nsamples) {
+	if (w->archive && empty) {
 		r->stats.windows_empty++;
 		job_window_free(w);
 		return;
@@ -274,6 +359,8 @@ void job_start(struct reporter_window *w)
 	w->err = window_seal(&w->tables);
 	if (w->comments.failed)
 		w->err = -ENOMEM;
+	if (!w->err && w->waits)
+		w->err = waits_seal(w->waits, w->comments.data, w->head_len);
 	w->meta = (struct window_meta){
 		.time_ns = w->begin + clock_wall_offset_ns(),
 		.duration_ns = w->end - w->begin,

@@ -19,9 +19,9 @@
 #include "reporter/ledger/ledger.h"
 
 static const char *const reporter_endings[] = {
-	[REPORTER_RAW] = ".pb",
-	[REPORTER_GZIP] = ".pb.gz",
-	[REPORTER_ZSTD] = ".pb.zst",
+#define X(name, ending) [REPORTER_##name] = (ending),
+	REPORTER_FORMATS(X)
+#undef X
 };
 
 int reporter_format_of(const char *path)
@@ -257,6 +257,12 @@ void reporter_free(struct reporter *r)
 	uv_close((uv_handle_t *)&r->timer, reporter_timer_closed);
 }
 
+static size_t reporter_window_bytes(const struct reporter_window *w)
+{
+	return window_bytes(&w->tables) +
+	       (w->waits ? window_bytes(&w->waits->tables) : 0);
+}
+
 void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
 {
 	const struct reporter_window *w;
@@ -270,9 +276,9 @@ void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
 	CATALOG_STATS(X)
 #undef X
 	TAILQ_FOREACH(w, &r->windows, entry)
-		out->memory_bytes += window_bytes(&w->tables);
+		out->memory_bytes += reporter_window_bytes(w);
 	TAILQ_FOREACH(w, &r->extras, entry)
-		out->memory_bytes += window_bytes(&w->tables);
+		out->memory_bytes += reporter_window_bytes(w);
 }
 
 int reporter_access(struct reporter *r, const struct reporter_access *access,
@@ -332,21 +338,28 @@ static uint64_t reporter_all_events(const struct reporter *r)
 	       ~reporter_apart(r);
 }
 
-static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
-					  uint64_t end, uint64_t events,
-					  bool drop_marks)
+static struct window_opts window_opts_of(const struct reporter *r,
+					 uint64_t begin, uint64_t events)
 {
-	struct reporter_window *w = calloc(1, sizeof(*w));
 	unsigned int hz = r->opts.freq_hz;
-	const struct window_opts opts = {
+
+	return (struct window_opts){
 		.types = r->opts.event_types,
 		.ntypes = r->opts.nevent_types,
 		.events = events,
 		.period = (CLOCK_NSEC_PER_SEC + hz / 2) / hz,
 		.begin = begin,
-		.drop_marks = drop_marks,
 	};
+}
 
+static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
+					  uint64_t end, uint64_t events,
+					  bool drop_marks)
+{
+	struct reporter_window *w = calloc(1, sizeof(*w));
+	struct window_opts opts = window_opts_of(r, begin, events);
+
+	opts.drop_marks = drop_marks;
 	if (!w)
 		return NULL;
 	if (window_init(&w->tables, &opts)) {
@@ -361,6 +374,17 @@ static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 	return w;
 }
 
+static int window_add_waits(struct reporter_window *w)
+{
+	uint64_t apart = reporter_apart(w->r);
+	const struct window_opts opts = window_opts_of(w->r, w->begin, apart);
+
+	if (!apart)
+		return 0;
+	w->waits = waits_new(&opts);
+	return w->waits ? 0 : -ENOMEM;
+}
+
 static struct reporter_window *
 reporter_archive_window(struct reporter *r, uint64_t begin, uint64_t end)
 {
@@ -369,6 +393,10 @@ reporter_archive_window(struct reporter *r, uint64_t begin, uint64_t end)
 	w = window_new(r, begin, end, reporter_all_events(r), false);
 	if (!w)
 		return NULL;
+	if (r->opts.waits && window_add_waits(w)) {
+		job_window_free(w);
+		return NULL;
+	}
 	w->archive = true;
 	w->format = r->opts.archive_format;
 	TAILQ_FOREACH(next, &r->windows, entry)
@@ -449,7 +477,7 @@ static struct reporter_window *reporter_window_at(struct reporter *r,
 
 void reporter_start(struct reporter *r, uint64_t time)
 {
-	r->base = r->advanced = time;
+	r->base = r->advanced = r->started = time;
 	memcpy(r->losses_archived, r->losses,
 	       r->opts.nlosses * sizeof(*r->losses));
 	if (r->store)
@@ -467,6 +495,33 @@ static int reporter_add_to(struct reporter_window *w,
 	return err;
 }
 
+static bool reporter_takes(const struct reporter_window *w, uint32_t event)
+{
+	return window_takes(&w->tables, event) ||
+	       (w->waits && w->r->opts.event_types[event].apart);
+}
+
+static int reporter_archive(struct reporter *r, const struct reporter_trace *t,
+			    const struct pm_image_info *info)
+{
+	bool apart = r->opts.event_types[t->event].apart;
+	struct reporter_window *w;
+
+	/* Sums of before the first window, which is cut at its begin, too. */
+	if (apart && t->time < r->started)
+		return 0;
+	w = reporter_window_at(r, t->time);
+	if (!w)
+		return -ENOMEM;
+	if (apart)
+		return waits_add(w->waits, t, info);
+	if (t->time < w->begin) {
+		r->stats.traces_late++;
+		w->late++;
+	}
+	return reporter_add_to(w, t, info);
+}
+
 int reporter_add(struct reporter *r, const struct reporter_trace *t)
 {
 	struct reporter_window *w;
@@ -480,20 +535,16 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 	r->type_samples[t->event]++;
 	if (!r->opts.event_types[t->event].apart)
 		r->latest = MAX(r->latest, t->time);
-	if (r->store && !r->opts.event_types[t->event].apart) {
-		w = reporter_window_at(r, t->time);
-		err = w ? reporter_add_to(w, t, &info) : -ENOMEM;
-		if (w && t->time < w->begin) {
-			r->stats.traces_late++;
-			w->late++;
-		}
-	}
+	if (r->store && (r->opts.waits || !r->opts.event_types[t->event].apart))
+		err = reporter_archive(r, t, &info);
 	TAILQ_FOREACH(w, &r->extras, entry) {
 		if (t->time < w->begin || t->time >= w->end ||
-		    !window_takes(&w->tables, t->event) ||
+		    !reporter_takes(w, t->event) ||
 		    (w->selected_only && !info.selected))
 			continue;
-		e = reporter_add_to(w, t, &info);
+		e = window_takes(&w->tables, t->event)
+			    ? reporter_add_to(w, t, &info)
+			    : waits_add(w->waits, t, &info);
 		err = err ? err : e;
 	}
 	if (err)
@@ -562,8 +613,9 @@ void reporter_advance(struct reporter *r, uint64_t time)
 	if (r->finishing || time <= r->advanced)
 		return;
 	r->advanced = time;
+	/* Waits are cut now; what was added to their sums until then is before it. */
 	if (r->rotate_at && time >= r->rotate_at)
-		reporter_rotate(r, time);
+		reporter_rotate(r, r->opts.waits ? clock_boottime_ns() : time);
 	http_wake(r);
 	reporter_close_ended(r, time);
 	/* If this fails (-ENOMEM), the next trace or call tries again. */
@@ -587,9 +639,10 @@ uint64_t reporter_due(const struct reporter *r)
 
 /* --- windows beside the archive's ---------------------------------------- */
 
+/* Whether it has events that are apart. */
 static bool window_is_apart(const struct reporter_window *w)
 {
-	return w->tables.opts.events & reporter_apart(w->r);
+	return w->waits || w->tables.opts.events & reporter_apart(w->r);
 }
 
 int reporter_window_open(struct reporter *r,
@@ -601,7 +654,7 @@ int reporter_window_open(struct reporter *r,
 	struct reporter_window *w;
 	int err = 0;
 
-	if (opts->begin >= opts->end ||
+	if (opts->begin >= opts->end || (opts->wall && opts->path) ||
 	    (events & ~all && events & ~reporter_apart(r)))
 		return -EINVAL;
 	w = window_new(r, opts->begin, opts->end, events,
@@ -609,7 +662,7 @@ int reporter_window_open(struct reporter *r,
 	if (!w)
 		return -ENOMEM;
 	w->losses = calloc(r->opts.nlosses + 1, sizeof(*w->losses));
-	if (!w->losses)
+	if (!w->losses || (opts->wall && window_add_waits(w)))
 		err = -ENOMEM;
 	/* Now, so that the caller sees at once that it cannot be written. */
 	if (!err && opts->path)
@@ -639,12 +692,13 @@ void reporter_window_end(struct reporter *r, struct reporter_window *w,
 		reporter_close_ended(r, r->advanced);
 }
 
-uint64_t reporter_apart_edge(const struct reporter *r, uint64_t time)
+static uint64_t reporter_edge(const struct reporter_windows *list,
+			      uint64_t time)
 {
 	const struct reporter_window *w;
 	uint64_t edge = UINT64_MAX;
 
-	TAILQ_FOREACH(w, &r->extras, entry) {
+	TAILQ_FOREACH(w, list, entry) {
 		if (!window_is_apart(w))
 			continue;
 		if (w->begin > time)
@@ -653,6 +707,12 @@ uint64_t reporter_apart_edge(const struct reporter *r, uint64_t time)
 			edge = MIN(edge, w->end);
 	}
 	return edge;
+}
+
+uint64_t reporter_apart_edge(const struct reporter *r, uint64_t time)
+{
+	return MIN(reporter_edge(&r->windows, time),
+		   reporter_edge(&r->extras, time));
 }
 
 void reporter_window_cancel(struct reporter_window *w)

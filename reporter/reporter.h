@@ -142,16 +142,22 @@ struct reporter_event_type {
 	bool periodic; /* the value 0 stands for 1/freq_hz, in nanoseconds */
 	struct reporter_sample_type count; /* number of samples */
 	struct reporter_sample_type value; /* sum of their values, or none */
-	/* Sums, only in windows of such events, and not in the archive's. */
+	/* Sums, only in windows of such events; in the archive beside the others. */
 	bool apart;
 };
 
 #define REPORTER_EVENTS_MAX 64
 
+/* X(NAME, ending of file names) */
+#define REPORTER_FORMATS(X) \
+	X(RAW, ".pb")       \
+	X(GZIP, ".pb.gz")   \
+	X(ZSTD, ".pb.zst")
+
 enum reporter_format {
-	REPORTER_RAW, /* .pb */
-	REPORTER_GZIP, /* .pb.gz */
-	REPORTER_ZSTD, /* .pb.zst */
+#define X(name, ending) REPORTER_##name,
+	REPORTER_FORMATS(X)
+#undef X
 };
 
 /* What is kept of the archive; 0: no such limit. */
@@ -190,7 +196,7 @@ struct reporter_opts {
 	uv_loop_t *loop;
 	struct pm *pm; /* for /processes and /executables */
 	struct watch *watch; /* for /api/watch; NULL: it is forbidden */
-	bool waits; /* traces of events that are 'apart' come: /debug/pprof/wait */
+	bool waits; /* traces of events that are 'apart' come */
 	const char *hostname;
 	const char *version;
 	unsigned int freq_hz;
@@ -328,6 +334,8 @@ void reporter_finish(struct reporter *r, uint64_t time, void (*done)(void *arg),
 
 /* The format by the ending of a file name, or -EINVAL. */
 int reporter_format_of(const char *path);
+/* ".pb" and so on. */
+const char *reporter_ending(enum reporter_format format);
 
 /*
  * Parses a list of labels of samples ("comm,unit"), "all" or "none". '*without' are
@@ -360,6 +368,11 @@ struct reporter_window_opts {
 	 * be in one window.
 	 */
 	uint64_t events;
+	/*
+	 * Of wall time, into memory: of all events that are not apart, and of those that
+	 * are. 'events' is 0.
+	 */
+	bool wall;
 	bool selected_only; /* only images marked by pm_select() */
 	/* Only samples that the terms take, by their labels; taken over. */
 	struct reporter_query_terms terms;
@@ -449,7 +462,8 @@ void reporter_reason(struct reporter_health *h, bool failing, const char *fmt,
 	X(removed_bytes, 0, "bytes removed by retention")               \
 	X(remove_errors, 0, "files that cannot be removed")             \
 	X(times_failed, 0, "windows written without side file")         \
-	X(swept, 0, "temporary files of an earlier run removed")        \
+	X(waits_failed, 0, "windows written without their waits")       \
+	X(swept, 0, "incomplete files of an earlier run removed")       \
 	X(catalog_processes, 0, "rows of processes written")            \
 	X(catalog_windows, 0, "windows added to the catalog")           \
 	X(catalog_dropped, 0, "rows of processes dropped")              \

@@ -333,13 +333,22 @@ static bool window_is_image(const struct window *w,
 			info->cgroup ? info->cgroup : ""));
 }
 
-static struct window_image *window_get_image(struct window *w,
-					     const struct pm_image_info *info)
+static struct window_image *window_find_image(struct window *w,
+					      const struct pm_image_info *info)
 {
 	uint64_t h = hash_u64(info->serial);
 	struct window_image *img;
 
 	HASH_FIND(img, &w->images, h, node, window_is_image(w, img, info));
+	return img;
+}
+
+static struct window_image *window_get_image(struct window *w,
+					     const struct pm_image_info *info)
+{
+	struct window_image *img = window_find_image(w, info);
+	uint64_t h = hash_u64(info->serial);
+
 	if (!img) {
 		img = arena_alloc(&w->arena, sizeof(*img));
 		if (!img)
@@ -374,8 +383,9 @@ static bool window_is_sample(const struct window_sample *a,
 	       a->fd == b->fd;
 }
 
-static struct window_sample *window_get_sample(struct window *w,
-					       struct window_sample *key)
+/* NULL: out of memory, or there is none and no room for it. */
+static struct window_sample *
+window_get_sample(struct window *w, struct window_sample *key, bool room)
 {
 	uint64_t h = hash_mix((uintptr_t)key->image, (uintptr_t)key->stack);
 	struct window_sample *s;
@@ -384,7 +394,7 @@ static struct window_sample *window_get_sample(struct window *w,
 	if (key->reason)
 		h = hash_mix(h, (uint64_t)key->syscall << 32 | key->fd);
 	HASH_FIND(s, &w->samples, h, node, window_is_sample(s, key));
-	if (s)
+	if (s || !room)
 		return s;
 	s = arena_alloc(&w->arena,
 			sizeof(*s) + w->ncolumns * sizeof(*s->values));
@@ -453,16 +463,21 @@ static void window_time(struct window *w, const struct window_sample *s,
 int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info)
 {
-	struct window_sample key = { .image = window_get_image(w, info) };
-	struct window_sample *s = NULL;
+	bool room = !w->opts.room || w->opts.room(w->opts.arg, info);
+	struct window_sample key = { .image = NULL };
+	struct window_sample *s;
 
+	if (!room && !window_find_image(w, info))
+		return -ENOBUFS;
+	key.image = window_get_image(w, info);
 	if (!key.image || !window_get_key(w, t, &key))
 		return -ENOMEM;
 	key.stack = window_get_stack(w, t);
-	if (key.stack)
-		s = window_get_sample(w, &key);
-	if (!s)
+	if (!key.stack)
 		return -ENOMEM;
+	s = window_get_sample(w, &key, room);
+	if (!s)
+		return room ? -ENOMEM : -ENOBUFS;
 	/* A sum has no time of its own, and its window has nothing else. */
 	if (w->opts.types[t->event].apart) {
 		window_count_sum(w, s, t);

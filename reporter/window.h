@@ -116,6 +116,9 @@ struct window_opts {
 	int64_t period; /* of periodic events, ns */
 	uint64_t begin; /* step 0 of times */
 	bool drop_marks; /* as in struct reporter_form */
+	/* Whether an image may have one more sample; NULL: any may. */
+	bool (*room)(void *arg, const struct pm_image_info *info);
+	void *arg;
 };
 
 /* A sample type of the profile. */
@@ -150,7 +153,10 @@ int window_init(struct window *w, const struct window_opts *opts);
 void window_fini(struct window *w);
 /* Whether the window includes that event. */
 bool window_takes(const struct window *w, uint32_t event);
-/* The window must include t->event. On -ENOMEM the trace is not counted. */
+/*
+ * The window must include t->event. 0; -ENOMEM; -ENOBUFS: it would need a sample for
+ * which there is no room. On an error the trace is not counted.
+ */
 int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info);
 /* 0 or -ENOMEM; the references to executables are dropped either way. */

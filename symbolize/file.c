@@ -113,6 +113,15 @@ bool symbolizer_changed(const struct symbolizer_file *f)
 	       file_ns(&st.stx_ctime) != id->ctime_ns;
 }
 
+int symbolizer_file_dup(const struct symbolizer_file *f)
+{
+	int fd = f->fd < 0 ? -1 : fcntl(f->fd, F_DUPFD_CLOEXEC, 3);
+
+	if (f->fd < 0)
+		return -EBADF;
+	return fd < 0 ? -errno : fd;
+}
+
 static void file_refreshed(struct symbolizer_file *f, const struct statx *st)
 {
 	struct symbolizer_ident *id = &f->ident;

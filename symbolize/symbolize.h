@@ -297,6 +297,8 @@ void symbolizer_kernel_changed(struct symbolizer *s);
  */
 void symbolizer_kernel_modules(struct symbolizer *s);
 
+/* A descriptor of it for reading, which the caller closes; or -errno. */
+int symbolizer_file_dup(const struct symbolizer_file *file);
 /* Its requests end with -ECANCELED before this returns. */
 void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file);
 

@@ -1,6 +1,6 @@
 # Tests, benches, fuzzers. A test program speaks TAP; tests/run adds up.
 #   tests/unit/PART/test_*.c  cmocka, no privilege
-#   tests/bpf/ROOM/test_*.c   cmocka, root: loads BPF
+#   tests/bpf/ROOM/test_*.c   cmocka, root: loads BPF; *.bpf.c: programs for that
 #   tests/e2e/test_*.sh       shell over the built profd and real programs
 #   tests/fuzz/PART/fuzz_*.c  libFuzzer targets; check replays tests/fuzz/corpus/NAME
 #   tests/bench/bench_*       programs or scripts that print JSON lines
@@ -28,6 +28,7 @@ $(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(REPLAY_OBJS) $(TEST_HELPERS): private o
 $(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(BENCH_PROGS:%=%.o): | $(SKELS) $(B)/reporter/profile.pb-c.h
 
 $(BPF_TESTS): $(B)/tests/bpf/place.o
+$(B)/tests/bpf/watch/test_watch_fd_change.o: $(B)/tests/bpf/watch/fd_change.skel.h
 
 # Runs test programs for tests/run: never with sanitizers.
 REAPER := build/tests/reaper

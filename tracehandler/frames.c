@@ -30,7 +30,7 @@ int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
 	fs->stats = stats;
 	fs->made = calloc(max, sizeof(*fs->made));
 	fs->out = calloc(max, sizeof(*fs->out));
-	if (!fs->made || !fs->out ||
+	if (!fs->made || !fs->out || hash_init(&fs->kept, 0) ||
 	    trace_cache_init(&fs->cache, opts->cache_frames) ||
 	    trace_repeats_init(&fs->repeats, &fs->cache))
 		return -ENOMEM;
@@ -44,6 +44,7 @@ void trace_frames_fini(struct trace_frames *fs)
 	trace_repeats_fini(&fs->repeats);
 	trace_cache_fini(&fs->cache);
 	trace_ksyms_fini(&fs->ksyms);
+	hash_fini(&fs->kept);
 	free(fs->out);
 	free(fs->made);
 }
@@ -53,6 +54,7 @@ void trace_frames_fini(struct trace_frames *fs)
 static void trace_frames_report(struct trace_frames *fs,
 				const struct abi_sample *head,
 				struct pm_image *image,
+				struct trace_frame **frames,
 				const struct reporter_frame *out, size_t n,
 				struct reporter_memo *memo)
 {
@@ -69,7 +71,10 @@ static void trace_frames_report(struct trace_frames *fs,
 		.memo = memo,
 	};
 
+	fs->given = frames;
+	fs->ngiven = n;
 	fs->opts->resolved(fs->opts->arg, &t);
+	fs->given = NULL;
 }
 
 /* Without a name: one line, of the text in place of one. */
@@ -98,11 +103,58 @@ static void trace_frames_deliver(struct trace_frames *fs,
 		unnamed += !frames[i]->nlines;
 	}
 	fs->stats->unnamed += unnamed;
-	trace_frames_report(fs, head, image, fs->out, n, NULL);
+	trace_frames_report(fs, head, image, frames, fs->out, n, NULL);
 	if (keep)
 		trace_repeats_add(&fs->repeats, frames, fs->out, unnamed);
 	for (i = 0; i < n; i++)
 		trace_frame_put(&fs->cache, frames[i]);
+}
+
+/* --- kept traces ------------------------------------------------------------ */
+
+struct trace_kept *trace_frames_keep(struct trace_frames *fs)
+{
+	size_t n = fs->ngiven, len = n * sizeof(*fs->given);
+	struct trace_kept *k;
+	uint64_t hash;
+
+	if (!fs->given)
+		return NULL;
+	hash = hash_bytes(fs->given, len);
+	HASH_FIND(k, &fs->kept, hash, node,
+		  k->n == n && !memcmp(k->frames, fs->given, len));
+	if (k) {
+		k->refs++;
+		return k;
+	}
+	k = malloc(sizeof(*k) + len);
+	if (!k)
+		return NULL;
+	k->refs = 1;
+	k->n = n;
+	memcpy(k->frames, fs->given, len);
+	for (size_t i = 0; i < n; i++)
+		k->frames[i]->refs++;
+	hash_insert(&fs->kept, &k->node, hash);
+	return k;
+}
+
+void trace_frames_unkeep(struct trace_frames *fs, struct trace_kept *k)
+{
+	if (--k->refs)
+		return;
+	hash_remove(&fs->kept, &k->node);
+	for (size_t i = 0; i < k->n; i++)
+		trace_frame_put(&fs->cache, k->frames[i]);
+	free(k);
+}
+
+size_t trace_frames_kept(struct trace_kept *k, struct reporter_frame *out,
+			 size_t n)
+{
+	for (size_t i = 0; i < k->n && i < n; i++)
+		trace_frames_show(k->frames[i], &out[i]);
+	return k->n;
 }
 
 /* --- the wait for names ----------------------------------------------------- */
@@ -153,6 +205,7 @@ static int trace_frames_wait(struct trace_frames *fs,
 		return -ENOMEM;
 	t->wait = (struct trace_wait){
 		.kind = &trace_named_kind,
+		.event = head->event,
 		.time = head->time,
 		.deadline = deadline,
 		.bytes = sizeof(*t) + len,
@@ -186,7 +239,7 @@ bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
 	fs->stats->cache_hits += n;
 	fs->stats->stacks_known++;
 	fs->stats->unnamed += k->unnamed;
-	trace_frames_report(fs, head, image, k->out, n, &k->memo);
+	trace_frames_report(fs, head, image, k->frames, k->out, n, &k->memo);
 	return true;
 }
 

@@ -29,7 +29,17 @@ struct trace_frames {
 	size_t nmade;
 	uint64_t time; /* of its sample */
 	struct reporter_frame *out; /* of the trace being delivered */
+	struct trace_frame **given; /* likewise, 'ngiven'; NULL: none is */
+	size_t ngiven;
+	struct hash kept;
 	bool again; /* the current stack came before; it is to be kept */
+};
+
+/* The frames of a delivered trace, held: see trace_handler_keep(). */
+struct trace_kept {
+	struct hash_node node;
+	uint32_t refs, n;
+	struct trace_frame *frames[]; /* a reference each */
 };
 
 /* Opts, waits and stats are borrowed. 0 or -ENOMEM. */
@@ -44,6 +54,11 @@ void trace_frames_fini(struct trace_frames *fs);
  */
 bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
 			struct pm_image *image, size_t n);
+/* See trace_handler_keep(), trace_handler_unkeep() and trace_handler_kept(). */
+struct trace_kept *trace_frames_keep(struct trace_frames *fs);
+void trace_frames_unkeep(struct trace_frames *fs, struct trace_kept *k);
+size_t trace_frames_kept(struct trace_kept *k, struct reporter_frame *out,
+			 size_t n);
 /* Adds code, whose name is requested. 0 or -ENOMEM. */
 int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 		      uint64_t offset);

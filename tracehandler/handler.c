@@ -168,6 +168,7 @@ static int trace_handler_wait(struct trace_handler *th,
 	r->image = take->image;
 	r->len = take->rec->head.size;
 	r->wait.kind = &trace_raw_kind;
+	r->wait.event = take->rec->head.event;
 	r->wait.time = take->rec->head.time;
 	r->wait.bytes = sizeof(*r) + r->len;
 	r->bytes = vault_take(th->vault, r->len);
@@ -196,7 +197,10 @@ trace_handler_put(struct trace_handler *th, const void *buf, size_t len)
 		th->stats.bad_records++;
 		return err;
 	}
-	th->stats.samples++;
+	if (rec.head.event == ABI_EVENT_CPU)
+		th->stats.samples++;
+	else
+		th->stats.sites++;
 	take.rec = &rec;
 	take.image = pm_image_get(th->opts.pm, &rec.head.key, rec.head.time);
 	if (!take.image) {
@@ -243,6 +247,24 @@ void trace_handler_shed(struct trace_handler *th, unsigned int halvings)
 	trace_cache_room(&th->frames.cache, th->opts.cache_frames >> halvings);
 }
 
+/* --- kept traces ------------------------------------------------------------- */
+
+struct trace_kept *trace_handler_keep(struct trace_handler *th)
+{
+	return trace_frames_keep(&th->frames);
+}
+
+void trace_handler_unkeep(struct trace_handler *th, struct trace_kept *k)
+{
+	trace_frames_unkeep(&th->frames, k);
+}
+
+size_t trace_handler_kept(struct trace_kept *k, struct reporter_frame *out,
+			  size_t n)
+{
+	return trace_frames_kept(k, out, n);
+}
+
 /* --- waits ------------------------------------------------------------------ */
 
 uint64_t trace_handler_oldest(const struct trace_handler *th)
@@ -281,8 +303,8 @@ bool trace_handler_awaits(const struct trace_handler *th)
 
 void trace_handler_drop(struct trace_handler *th)
 {
-	trace_waits_drop(&th->waits);
-	trace_waits_drop(&th->named);
+	trace_waits_drop(&th->waits, ABI_EVENT_CPU);
+	trace_waits_drop(&th->named, ABI_EVENT_CPU);
 }
 
 void trace_handler_flush(struct trace_handler *th)

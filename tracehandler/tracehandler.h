@@ -55,6 +55,21 @@ void trace_handler_free(struct trace_handler *th);
 int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len);
 
 /*
+ * Holds the frames of the trace that resolved() is being called with, as long as wanted:
+ * for traces that will have the same. Equal ones are held once. NULL: no memory.
+ */
+struct trace_kept;
+struct trace_kept *trace_handler_keep(struct trace_handler *th);
+/* Before the handler is freed. */
+void trace_handler_unkeep(struct trace_handler *th, struct trace_kept *k);
+/*
+ * Their number; and the first 'n', with the names as of now, borrowed as long as they
+ * are held.
+ */
+size_t trace_handler_kept(struct trace_kept *k, struct reporter_frame *out,
+			  size_t n);
+
+/*
  * A PM_MAP_KSYMBOL; or a PM_MAP_LOST of all processes, after which such records may be
  * missing. True: symbolizer_kernel_changed() is due.
  */
@@ -88,7 +103,7 @@ uint64_t trace_handler_due(const struct trace_handler *th);
 uint64_t trace_handler_unnamed(const struct trace_handler *th);
 /* Whether a sample waits for unwind tables. */
 bool trace_handler_awaits(const struct trace_handler *th);
-/* Drops all pending samples, uncounted: their time is not recorded. */
+/* Drops all pending samples of the CPU clock, uncounted: their time is not recorded. */
 void trace_handler_drop(struct trace_handler *th);
 /* Delivers all pending samples with the tables and names they have. */
 void trace_handler_flush(struct trace_handler *th);
@@ -113,6 +128,7 @@ void trace_handler_flush(struct trace_handler *th);
 /* X(name, gauge, "help") */
 #define TRACE_STATS(X)                                                         \
 	X(samples, 0, "valid sample records")                                  \
+	X(sites, 0, "valid records of waits")                                  \
 	X(unselected, 0, "samples of processes that are not recorded")         \
 	X(bad_records, 0, "sample records of invalid length or event")         \
 	X(nomem, 0, "samples dropped for lack of memory")                      \

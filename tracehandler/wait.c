@@ -119,11 +119,14 @@ void trace_waits_limit(struct trace_waits *ws, size_t bytes)
 	trace_waits_wipe();
 }
 
-void trace_waits_drop(struct trace_waits *ws)
+void trace_waits_drop(struct trace_waits *ws, uint32_t event)
 {
-	struct trace_wait *w;
+	struct trace_wait *w, *next;
 
-	while ((w = TAILQ_FIRST(&ws->list))) {
+	for (w = TAILQ_FIRST(&ws->list); w; w = next) {
+		next = TAILQ_NEXT(w, node);
+		if (w->event != event)
+			continue;
 		trace_waits_remove(ws, w);
 		w->kind->drop(w);
 	}

@@ -35,6 +35,7 @@ struct trace_wait_kind {
 struct trace_wait {
 	TAILQ_ENTRY(trace_wait) node;
 	const struct trace_wait_kind *kind;
+	uint32_t event; /* of the sample */
 	uint64_t time; /* of the sample */
 	uint64_t deadline; /* 0: set at the next tick, or none */
 	size_t bytes; /* of memory, in all */
@@ -52,7 +53,7 @@ struct trace_waits {
 /* wait_ms 0: no deadlines. */
 void trace_waits_init(struct trace_waits *ws, unsigned int wait_ms,
 		      struct trace_stats *stats);
-/* The caller has set kind, time, deadline and bytes. */
+/* The caller has set kind, event, time, deadline and bytes. */
 void trace_waits_add(struct trace_waits *ws, struct trace_wait *w);
 /* Time of the oldest, or UINT64_MAX. */
 uint64_t trace_waits_oldest(const struct trace_waits *ws);
@@ -62,6 +63,7 @@ void trace_waits_tick(struct trace_waits *ws, uint64_t now);
 void trace_waits_answered(struct trace_waits *ws);
 /* Ends the oldest until at most 'bytes' wait. */
 void trace_waits_limit(struct trace_waits *ws, size_t bytes);
-void trace_waits_drop(struct trace_waits *ws);
+/* All of an event. */
+void trace_waits_drop(struct trace_waits *ws, uint32_t event);
 
 #endif /* TRACEHANDLER_WAIT_H */

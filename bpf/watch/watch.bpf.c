@@ -400,7 +400,7 @@ int BPF_PROG(watch_call_enter, struct pt_regs *regs, long id)
 		r.unread |= !len[i] << i;
 	}
 	n = call_fd_arg(conf, r.args);
-	t.fd = call_begin_fd(conf, task, n, enters);
+	t.fd = call_begin_fd(conf, n, enters);
 	if (enters && call_has_category(conf->categories[0], t.fd)) {
 		watch_fill_head(&r.head, task);
 		r.head.name = ABI_WATCH_CALL(nr, 0);

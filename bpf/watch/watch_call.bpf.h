@@ -110,8 +110,8 @@ static __always_inline __s32 call_fd_arg(const struct abi_watch_conf *conf, cons
 }
 
 /* A call that begins; NULL: its descriptor is not read now. */
-static __always_inline struct fd_scratch *
-call_begin_fd(const struct abi_watch_conf *conf, struct task_struct *task, __s32 n, bool enters)
+static __always_inline struct fd_scratch *call_begin_fd(const struct abi_watch_conf *conf, __s32 n,
+							bool enters)
 {
 	__u8 categories = conf->categories[1];
 	struct fd_scratch *s;
@@ -122,7 +122,7 @@ call_begin_fd(const struct abi_watch_conf *conf, struct task_struct *task, __s32
 		categories |= conf->categories[0];
 	s = fd_get_scratch();
 	if (s)
-		fd_read(s, task, n, categories, FD_ANY_INODE);
+		fd_read(n, categories, FD_ANY_INODE);
 	return s;
 }
 
@@ -158,7 +158,7 @@ static __always_inline struct fd_scratch *call_left_fd(const struct call *c,
 
 	if (!s || n < 0)
 		return NULL;
-	fd_clear(s, n, ABI_WATCH_FD_UNKNOWN);
+	fd_clear(s, n, ABI_FD_UNKNOWN);
 	if (!c || c->fd.num != n)
 		return s;
 	s->fd = c->fd;
@@ -201,14 +201,14 @@ static __always_inline struct fd_scratch *call_end_fd(const struct abi_watch_con
 	s = n < 0 ? NULL : fd_get_scratch();
 	if (!s)
 		return NULL;
-	fd_read(s, task, n, conf->categories[1], c && !made ? c->inode : FD_ANY_INODE);
+	fd_read(n, conf->categories[1], c && !made ? c->inode : FD_ANY_INODE);
 	s->fd.pair = pair[1];
 	return s;
 }
 
 static __always_inline bool call_has_category(__u8 categories, const struct fd_scratch *s)
 {
-	return fd_has_category(categories, s ? s->fd.kind : ABI_WATCH_FD_UNKNOWN);
+	return fd_has_category(categories, s ? s->fd.kind : ABI_FD_UNKNOWN);
 }
 
 /* --- records ---------------------------------------------------------------------- */

@@ -17,22 +17,16 @@
 #include "bpf/path.bpf.h"
 #include "bpf/watch/watch_sock.bpf.h"
 
-/* uapi/linux/magic.h: stable. */
-#define SOCKFS_MAGIC 0x534f434b
-#define PIPEFS_MAGIC 0x50495045
-#define PID_FS_MAGIC 0x50494446 /* 6.9 */
-#define NSFS_MAGIC 0x6e736673
-
 /* Of a path of so many bytes: "/a/a/...". */
 #define FD_DEPTH (ABI_WATCH_FD_TEXT_MAX / 2)
 #define FD_ANON_MAX 64
 
-/* By which a descriptor is known again. */
+/* By the first three a descriptor is known again: of a socket the inode is its own. */
 struct fd_seen {
 	struct file *file;
 	struct inode *inode;
 	struct dentry *dentry;
-	struct sock *sk; /* NULL: it is no socket */
+	struct sock *sk;
 };
 
 struct fd_scratch {
@@ -60,69 +54,29 @@ static __always_inline struct fd_scratch *fd_get_scratch(void)
 
 /* --- what it is ----------------------------------------------------------------- */
 
-static __always_inline __u8 fd_anon_kind(struct fd_scratch *s, struct dentry *dentry)
-{
-	long n =
-		bpf_probe_read_kernel_str(s->text, FD_ANON_MAX, BPF_CORE_READ(dentry, d_name.name));
-	__u64 word;
-
-	s->at = 0;
-	if (n <= 1)
-		return ABI_WATCH_FD_ANON;
-	__builtin_memcpy(&word, s->text, sizeof(word));
-	if (word == FILE_IS_EVENTFD)
-		return ABI_WATCH_FD_EVENTFD;
-	if (word == FILE_IS_EPOLL)
-		return ABI_WATCH_FD_EPOLL;
-	if (word == FILE_IS_TIMERFD)
-		return ABI_WATCH_FD_TIMERFD;
-	if (word == FILE_IS_SIGNALFD)
-		return ABI_WATCH_FD_SIGNALFD;
-	if (word == FILE_IS_INOTIFY)
-		return ABI_WATCH_FD_INOTIFY;
-	if (word == FILE_IS_PIDFD)
-		return ABI_WATCH_FD_PIDFD;
-	s->fd.text_len = n;
-	return ABI_WATCH_FD_ANON;
-}
-
 static __always_inline __u8 fd_kind(struct fd_scratch *s, struct fd_seen *seen)
 {
-	struct inode *inode = seen->inode;
-	struct file *file = seen->file;
-	__u16 mode = MODE_TYPE(BPF_CORE_READ(inode, i_mode));
+	__u8 kind = file_kind(seen->inode, seen->dentry);
 	struct socket *socket;
-	struct sock *sk;
-	__u64 magic;
 
-	if (mode == MODE_DIR)
-		return ABI_WATCH_FD_DIR;
-	if (mode == MODE_CHAR)
-		return ABI_WATCH_FD_CHAR;
-	if (mode == MODE_BLOCK)
-		return ABI_WATCH_FD_BLOCK;
-	if (mode == MODE_LINK)
-		return ABI_WATCH_FD_LINK;
-	magic = BPF_CORE_READ(inode, i_sb, s_magic);
-	if (mode == MODE_FIFO)
-		return magic == PIPEFS_MAGIC ? ABI_WATCH_FD_PIPE : ABI_WATCH_FD_FIFO;
-	if (mode == MODE_SOCKET && magic == SOCKFS_MAGIC) {
-		socket = BPF_CORE_READ(file, private_data);
-		seen->sk = sk = BPF_CORE_READ(socket, sk);
-		s->fd.ends.family = BPF_CORE_READ(sk, __sk_common.skc_family);
-		return s->fd.ends.family == AF_UNIX ? ABI_WATCH_FD_UNIX : ABI_WATCH_FD_SOCKET;
-	}
-	if (magic == ANON_INODE_FS_MAGIC)
-		return fd_anon_kind(s, seen->dentry);
-	if (magic == PID_FS_MAGIC)
-		return ABI_WATCH_FD_PIDFD;
-	if (magic == NSFS_MAGIC)
-		return ABI_WATCH_FD_NAMESPACE;
-	/* A socket in a file system, opened as a path, is a name like others. */
-	return mode ? ABI_WATCH_FD_FILE : fd_anon_kind(s, seen->dentry);
+	if (kind != ABI_FD_SOCKET)
+		return kind;
+	socket = CAST_READ(struct file, seen->file, private_data);
+	seen->sk = CAST_READ(struct socket, socket, sk);
+	s->fd.ends.family = CAST_READ(struct sock, seen->sk, __sk_common.skc_family);
+	return s->fd.ends.family == AF_UNIX ? ABI_FD_UNIX : ABI_FD_SOCKET;
 }
 
 /* --- its name ------------------------------------------------------------------- */
+
+static __always_inline void fd_read_anon(struct fd_scratch *s, const struct dentry *dentry)
+{
+	long n = bpf_probe_read_kernel_str(s->text, FD_ANON_MAX,
+					   CAST_READ(struct dentry, dentry, d_name.name));
+
+	s->at = 0;
+	s->fd.text_len = n > 1 ? n : 0;
+}
 
 static long fd_walk_dentry(__u32 i, void *arg)
 {
@@ -138,7 +92,7 @@ static __always_inline void fd_read_path(struct fd_scratch *s, struct task_struc
 	struct file *file = seen->file;
 	struct path_at at = { .dentry = seen->dentry };
 
-	at.mnt = BPF_CORE_READ(file, f_path.mnt);
+	at.mnt = CAST_READ(struct file, file, f_path.mnt);
 	if (fs) {
 		at.root_mnt = fs->root.mnt;
 		at.root_dentry = fs->root.dentry;
@@ -235,16 +189,10 @@ static __always_inline bool fd_is_as_seen(struct task_struct *task, __u32 n,
 					  const struct fd_seen *seen)
 {
 	struct file *file = seen->file;
-	struct socket *socket;
 
-	if (file_at(task_cast(task)->files, n) != file ||
-	    BPF_CORE_READ(file, f_inode) != seen->inode ||
-	    BPF_CORE_READ(file, f_path.dentry) != seen->dentry)
-		return false;
-	if (!seen->sk)
-		return true;
-	socket = BPF_CORE_READ(file, private_data);
-	return BPF_CORE_READ(socket, sk) == seen->sk;
+	return file_at(task_cast(task)->files, n) == file &&
+	       CAST_READ(struct file, file, f_inode) == seen->inode &&
+	       CAST_READ(struct file, file, f_path.dentry) == seen->dentry;
 }
 
 static __always_inline bool fd_has_category(__u8 categories, __u8 kind)
@@ -267,40 +215,47 @@ static __always_inline __u64 fd_inode(struct task_struct *task, __s32 n)
 {
 	struct file *file = file_at(task_cast(task)->files, n);
 
-	return file ? (__u64)BPF_CORE_READ(file, f_inode) : 0;
+	return file ? (__u64)CAST_READ(struct file, file, f_inode) : 0;
 }
 
 /*
- * Reads a descriptor; of one whose category is not among these only the kind. One that has
- * not this inode has become another one.
+ * Reads a descriptor of the current task into fd_get_scratch(); of one whose category is
+ * not among these only the kind. One that has not this inode has become another one.
+ * Not static: the verifier walks such a function once, not in each state of its callers.
  */
-static __noinline void fd_read(struct fd_scratch *s, struct task_struct *task, __s32 n,
-			       __u8 categories, __u64 inode)
+__noinline int fd_read(__s32 n, __u8 categories, __u64 inode)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct file *file = file_at(task_cast(task)->files, n);
+	struct fd_scratch *s = fd_get_scratch();
 	struct fd_seen seen = { .file = file };
 
-	fd_clear(s, n, ABI_WATCH_FD_CLOSED);
+	if (!s)
+		return 0;
+	fd_clear(s, n, ABI_FD_NONE);
 	if (file)
-		seen.inode = BPF_CORE_READ(file, f_inode);
+		seen.inode = CAST_READ(struct file, file, f_inode);
 	if (inode != FD_ANY_INODE && (__u64)seen.inode != inode) {
-		s->fd.kind = ABI_WATCH_FD_UNKNOWN;
-		return;
+		s->fd.kind = ABI_FD_UNKNOWN;
+		return 0;
 	}
 	if (!file)
-		return;
-	seen.dentry = BPF_CORE_READ(file, f_path.dentry);
+		return 0;
+	seen.dentry = CAST_READ(struct file, file, f_path.dentry);
 	s->fd.kind = fd_kind(s, &seen);
 	if (!fd_has_category(categories, s->fd.kind))
-		return;
-	if (s->fd.kind >= ABI_WATCH_FD_FILE && s->fd.kind <= ABI_WATCH_FD_FIFO)
+		return 0;
+	if (s->fd.kind >= ABI_FD_FILE && s->fd.kind <= ABI_FD_FIFO)
 		fd_read_path(s, task, &seen);
-	else if (s->fd.kind == ABI_WATCH_FD_SOCKET)
+	else if (s->fd.kind == ABI_FD_SOCKET)
 		fd_read_socket(s, seen.sk);
-	else if (s->fd.kind == ABI_WATCH_FD_UNIX)
+	else if (s->fd.kind == ABI_FD_UNIX)
 		fd_read_unix(s, seen.sk);
+	else if (s->fd.kind == ABI_FD_ANON)
+		fd_read_anon(s, seen.dentry);
 	if (!fd_is_as_seen(task, n, &seen))
-		fd_clear(s, n, ABI_WATCH_FD_UNKNOWN);
+		fd_clear(s, n, ABI_FD_UNKNOWN);
+	return 0;
 }
 
 #endif /* BPF_WATCH_FD_BPF_H */

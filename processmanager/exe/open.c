@@ -226,7 +226,8 @@ static const struct pm_map *pm_proc_maps_exe(const struct pm_proc *proc,
 	uint32_t i;
 
 	for (i = 0; set && i < set->n; i++) {
-		if (pm_exe_root(pm_set_at(set, i)->exe) == exe)
+		if (pm_set_at(set, i)->text == PM_TEXT_FILE &&
+		    pm_exe_root(pm_set_at(set, i)->exe) == exe)
 			return pm_set_at(set, i);
 	}
 	return NULL;

@@ -9,8 +9,8 @@
 #include "processmanager/watch/internal.h"
 
 static const char *const fd_kinds[] = {
-#define X(NAME, word, category) [ABI_WATCH_FD_##NAME] = word,
-	ABI_WATCH_FDS(X)
+#define X(NAME, word, category) [ABI_FD_##NAME] = word,
+	ABI_FDS(X)
 #undef X
 };
 
@@ -77,7 +77,7 @@ void watch_fd_decode_tcp(const struct abi_watch_record *r, struct watch_fd *out)
 {
 	const struct abi_watch_ends *e = &r->ends;
 
-	out->kind = fd_kinds[ABI_WATCH_FD_SOCKET];
+	out->kind = fd_kinds[ABI_FD_SOCKET];
 	out->protocol = "tcp";
 	out->role = r->head.flags & ABI_WATCH_CLIENT   ? "client"
 		    : r->head.flags & ABI_WATCH_SERVER ? "server"
@@ -145,11 +145,11 @@ void watch_fd_decode(const struct abi_watch_fd *fd, const char *text,
 	out->kind = fd_kinds[fd->kind];
 	out->num = fd->num;
 	out->pair = fd->pair;
-	if (fd->kind == ABI_WATCH_FD_SOCKET || fd->kind == ABI_WATCH_FD_UNIX)
+	if (fd->kind == ABI_FD_SOCKET || fd->kind == ABI_FD_UNIX)
 		out->protocol = fd_protocol(fd->ends.family, fd->protocol);
-	if (fd->kind == ABI_WATCH_FD_SOCKET) {
+	if (fd->kind == ABI_FD_SOCKET) {
 		fd_inet(fd, out);
-	} else if (fd->kind == ABI_WATCH_FD_UNIX) {
+	} else if (fd->kind == ABI_FD_UNIX) {
 		fd_unix(fd, text, out);
 	} else if (fd->text_len &&
 		   strnlen(text, fd->text_len) + 1 == fd->text_len) {

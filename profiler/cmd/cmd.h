@@ -85,7 +85,10 @@ int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why);
  * message.
  */
 int cmd_check_output(const char *command, const struct options *o, int *format);
-/* The name of the profile of waits beside 'output': a.pb.gz, a.wait.pb.gz. malloc'd. */
+/*
+ * The name of the profile of waits beside 'output': a.pb.gz, a.wait.pb.gz. malloc'd;
+ * NULL: no memory, or 'output' has no ending of a profile.
+ */
 char *cmd_wait_output(const char *output);
 
 #endif /* PROFILER_CMD_H */

@@ -170,20 +170,18 @@ int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why)
 
 char *cmd_wait_output(const char *output)
 {
-	static const char *const endings[] = { ".pb.gz", ".pb.zst", ".pb" };
-	size_t i, n, len = strlen(output);
+	int format = reporter_format_of(output);
+	const char *ending;
 	char *path;
 
-	for (i = 0; i < ARRAY_SIZE(endings); i++) {
-		n = strlen(endings[i]);
-		if (len < n || strcmp(output + len - n, endings[i]) != 0)
-			continue;
-		if (asprintf(&path, "%.*s.wait%s", (int)(len - n), output,
-			     endings[i]) < 0)
-			return NULL;
-		return path;
-	}
-	return NULL;
+	if (format < 0)
+		return NULL;
+	ending = reporter_ending((enum reporter_format)format);
+	if (asprintf(&path, "%.*s.wait%s",
+		     (int)(strlen(output) - strlen(ending)), output,
+		     ending) < 0)
+		return NULL;
+	return path;
 }
 
 /* A file that is not a profile is replaced only if the user says so. */

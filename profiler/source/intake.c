@@ -38,14 +38,24 @@ void *intake_take(struct intake *in, size_t size)
 	return rec;
 }
 
-void intake_sample(void *arg, const struct abi_sample *rec, size_t len)
+static void intake_record(struct intake *in, enum pump_stream stream,
+			  const struct abi_sample *rec, size_t len)
 {
-	struct intake *in = arg;
 	void *copy = intake_take(in, len);
 
 	if (copy)
-		pump_push(in->pump, PUMP_SAMPLE, rec->time,
-			  memcpy(copy, rec, len), len);
+		pump_push(in->pump, stream, rec->time, memcpy(copy, rec, len),
+			  len);
+}
+
+void intake_sample(void *arg, const struct abi_sample *rec, size_t len)
+{
+	intake_record(arg, PUMP_SAMPLE, rec, len);
+}
+
+void intake_site(void *arg, const struct abi_sample *rec, size_t len)
+{
+	intake_record(arg, PUMP_SITE, rec, len);
 }
 
 /*

@@ -48,6 +48,8 @@ void intake_fini(struct intake *in);
 void *intake_take(struct intake *in, size_t size);
 /* Copies; sampler_opts.sample, 'arg' is the intake. */
 void intake_sample(void *arg, const struct abi_sample *rec, size_t len);
+/* The same for the stack of a wait (bpf/abi_wait.h). */
+void intake_site(void *arg, const struct abi_sample *rec, size_t len);
 /*
  * Copies. 0; or -errno: there was no room for an MMAP, and the caller has to
  * report what its process lost, at its place in time.

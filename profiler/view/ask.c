@@ -104,6 +104,8 @@ static int ask_times(struct ask *a)
 		status = ask_term(a, "last", o->query_last);
 	if (!status && o->query_life)
 		status = ask_term(a, "life", o->query_life);
+	if (!status && o->query_type)
+		status = ask_term(a, "type", o->query_type);
 	return status;
 }
 
@@ -176,6 +178,17 @@ static int ask_forms(struct ask *a)
 	return status;
 }
 
+static int ask_check(const struct ask *a)
+{
+	const char *wrong = reporter_request_wrong(a->request);
+
+	if (!wrong)
+		return 0;
+	return cmd_usage(a->command, "--%s: not with --type %s",
+			 strcmp(wrong, "drop_marks") ? wrong : "drop-marks",
+			 a->o->query_type);
+}
+
 bool ask_given(const struct options *o)
 {
 	size_t n = 0;
@@ -201,7 +214,7 @@ int ask_init(struct ask *a, const char *command, const struct options *o)
 		status = ask_terms(a);
 	if (!status)
 		status = ask_forms(a);
-	return status;
+	return status ? status : ask_check(a);
 }
 
 void ask_fini(struct ask *a)
@@ -234,9 +247,11 @@ static void ask_warn(const struct reporter_query_archive *found)
 	} notes[] = {
 		{ found->damaged, "cannot be read, and are left out" },
 		{ found->whole,
-		  "have no times of samples, and are taken whole" },
+		  "have no times of samples or are of waits, and are taken "
+		  "whole" },
 		{ found->again,
 		  "are of a time that the clock had twice: both are in" },
+		{ found->without, "have no waits, and are left out" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++)

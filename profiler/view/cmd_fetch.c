@@ -203,6 +203,8 @@ static void fetch_convert(struct fetch *f)
 	if (!err)
 		err = reporter_query_add_packed(q, strbuf_steal(&f->body), len,
 						&f->bad);
+	if (!err)
+		err = reporter_query_end(q);
 	if (!err && reporter_query_select(q, f->o->sample_type))
 		f->bad = "no such sample type";
 	if (!err && !f->bad)

@@ -37,6 +37,8 @@ static int report_open(struct ask *a, struct reporter_query **qp)
 	status = o->nargs ? report_files(a, qp) : ask_open(a, qp);
 	for (size_t i = 0; i < o->base.n && !status; i++)
 		status = load_add(*qp, o->base.items[i], true);
+	if (!status)
+		status = load_end(*qp);
 	if (!status && o->normalize)
 		reporter_query_normalize(*qp);
 	return status;

@@ -18,7 +18,9 @@
 #define TOP_PRINTED 20 /* rows */
 
 /* Labels of live profiles: equal samples of threads and images are merged. */
-#define TOP_LABELS "pid,comm,exe,cgroup,container,pod,unit,entry,process"
+#define TOP_LABELS                                              \
+	"pid,comm,exe,cgroup,container,pod,unit,entry,process," \
+	"reason,syscall,fd"
 
 /* --- input ------------------------------------------------------------------------ */
 
@@ -40,6 +42,8 @@ static int top_open(struct top *t)
 
 	if (o->nargs) {
 		status = load_files(t->ask.request, o->args, o->nargs, &q);
+		if (!status)
+			status = load_end(q);
 	} else if (o->query_archive) {
 		status = ask_archive(&t->ask, &q);
 	} else {
@@ -85,12 +89,14 @@ static const char *top_labels(const struct options *o)
 static int top_next(struct top *t, unsigned int seconds, struct load_get *get)
 {
 	struct reporter_query *q = NULL;
-	char path[160];
+	char path[256];
 	int err;
 
 	snprintf(path, sizeof(path),
-		 "/debug/pprof/profile?seconds=%u&labels=%s", seconds,
-		 top_labels(t->o));
+		 "/debug/pprof/profile?seconds=%u&labels=%s&type=%s", seconds,
+		 top_labels(t->o),
+		 reporter_query_kind_word(
+			 reporter_request_kind(t->ask.request)));
 	if (!strcmp(t->by, "process") && !t->ended)
 		t->ended = top_ended_new(t->o);
 	get->path = path;

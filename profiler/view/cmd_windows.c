@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cmd_windows: profd windows. The windows of the archive, the oldest first: begin,
- * length, samples, losses, bytes and file.
+ * length, samples, losses, bytes of all files, of the waits among them, and file.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static time_t windows_time(const json_t *o, const char *key)
 static void windows_line(struct strbuf *out, const json_t *o)
 {
 	time_t begin = windows_time(o, "begin"), end = windows_time(o, "end");
-	struct strbuf size = STRBUF_INIT;
+	struct strbuf size = STRBUF_INIT, waits = STRBUF_INIT;
 	char day[24] = "";
 	struct tm tm;
 
@@ -77,12 +77,18 @@ static void windows_line(struct strbuf *out, const json_t *o)
 		strftime(day, sizeof(day), "%F %T", &tm);
 	windows_bytes(&size,
 		      lines_int(o, "bytes") + lines_int(o, "times_bytes"));
-	strbuf_printf(out, "%-19s %6llds %8" PRIu64 " %8" PRIu64 " %6s  ", day,
-		      (long long)(end - begin), lines_int(o, "samples"),
-		      windows_losses(o), strbuf_str(&size) ?: "");
+	if (lines_int(o, "wait_bytes"))
+		windows_bytes(&waits, lines_int(o, "wait_bytes"));
+	else
+		strbuf_puts(&waits, "-");
+	strbuf_printf(out, "%-19s %6llds %8" PRIu64 " %8" PRIu64 " %6s %6s  ",
+		      day, (long long)(end - begin), lines_int(o, "samples"),
+		      windows_losses(o), strbuf_str(&size) ?: "",
+		      strbuf_str(&waits) ?: "");
 	lines_text(out, lines_str(o, "file"));
 	strbuf_puts(out, "\n");
 	strbuf_fini(&size);
+	strbuf_fini(&waits);
 }
 
 /* An exit status, after a message. */
@@ -94,8 +100,9 @@ static int windows_print(const struct windows *w)
 	int status = 0;
 
 	if (!w->ask.o->json)
-		strbuf_printf(&out, "%-19s %7s %8s %8s %6s  %s\n", "BEGIN",
-			      "LENGTH", "SAMPLES", "LOSSES", "SIZE", "FILE");
+		strbuf_printf(&out, "%-19s %7s %8s %8s %6s %6s  %s\n", "BEGIN",
+			      "LENGTH", "SAMPLES", "LOSSES", "SIZE", "WAITS",
+			      "FILE");
 	while (n-- && !status) {
 		o = json_array_get(w->all, n);
 		if (w->ask.o->json)

@@ -24,6 +24,16 @@ int load_add(struct reporter_query *q, const char *path, bool base)
 		   : 0;
 }
 
+int load_end(struct reporter_query *q)
+{
+	int err = reporter_query_end(q);
+
+	if (err == -ENODATA)
+		return cmd_fail("no FILE has waits, which profd record --wait "
+				"writes");
+	return err ? cmd_fail("%s", strerror(-err)) : 0;
+}
+
 int load_files(const struct reporter_request *request, char **files, size_t n,
 	       struct reporter_query **qp)
 {
@@ -93,6 +103,8 @@ int load_server(struct load_get *g, const struct reporter_request *request,
 	if (!err)
 		err = reporter_query_add_packed(*qp, strbuf_steal(&g->body),
 						len, &what);
+	if (!err)
+		err = reporter_query_end(*qp);
 	if (err)
 		snprintf(g->msg, sizeof(g->msg), "%s: %s", g->o->server,
 			 what ? what : strerror(-err));

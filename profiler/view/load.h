@@ -12,6 +12,8 @@ int load_add(struct reporter_query *q, const char *path, bool base);
  * Adds the files, "-" is standard input, to '*qp', a new query of 'request', to be
  * freed before it in any case. An exit status, after a message.
  */
+/* When all is added. An exit status, after a message. */
+int load_end(struct reporter_query *q);
 int load_files(const struct reporter_request *request, char **files, size_t n,
 	       struct reporter_query **qp);
 

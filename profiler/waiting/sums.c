@@ -13,15 +13,18 @@
 
 #include "base/base.h"
 #include "bpf/abi_wait.h"
-#include "bpf/wait.skel.h"
+#include "bpf/wait/wait.skel.h"
 #include "profiler/waiting/calls.h"
 #include "profiler/waiting/sums.h"
 
+#define SUMS_RING_BYTES (4 << 20)
+#define SUMS_STACK_COPY (64 * 1024)
 #define SUMS_BYTES (ABI_WAIT_SUMS * sizeof(struct abi_wait_sum))
 
 /* Read and given so far. */
 struct sums_seen {
 	uint64_t count, ns, cpu_ns, wall_ns;
+	bool given;
 };
 
 struct waiting_sums {
@@ -32,6 +35,9 @@ struct waiting_sums {
 	uint8_t *final; /* of heads: no thread is left */
 	uint8_t *gone; /* of heads: waiting_sums_check() found no process */
 	uint32_t limit;
+	struct ring *ring; /* of stacks; NULL: nobody wants them */
+	void (*stack)(void *arg, const struct abi_sample *rec, size_t len);
+	void *arg;
 };
 
 static int sums_no_print(enum libbpf_print_level level, const char *fmt,
@@ -40,9 +46,10 @@ static int sums_no_print(enum libbpf_print_level level, const char *fmt,
 	return 0;
 }
 
-static int sums_load(struct waiting_sums *s)
+static int sums_load(struct waiting_sums *s, bool copy_all)
 {
 	uint32_t seed = 0;
+	int err;
 
 	errno = 0;
 	s->skel = wait_bpf__open();
@@ -53,8 +60,13 @@ static int sums_load(struct waiting_sums *s)
 		seed = (uint32_t)clock_boottime_ns();
 	s->skel->rodata->wait_seed = seed;
 	s->skel->rodata->wait_limit = s->limit;
+	s->skel->rodata->wait_copy_all = copy_all;
 	waiting_calls((uint8_t *)s->skel->rodata->wait_calls);
-	return wait_bpf__load(s->skel);
+	/* The run queue is locked meanwhile: never more than a usual copy. */
+	s->skel->rodata->stack_cap = SUMS_STACK_COPY;
+	s->skel->rodata->deep_cap = SUMS_STACK_COPY;
+	err = bpf_map__set_max_entries(s->skel->maps.samples, SUMS_RING_BYTES);
+	return err ? err : wait_bpf__load(s->skel);
 }
 
 static int sums_map(struct waiting_sums *s)
@@ -82,7 +94,7 @@ static int sums_attach(struct waiting_sums *s)
 	return s->iter ? 0 : errno ? -errno : -ENOTSUP;
 }
 
-int waiting_sums_new(struct waiting_sums **sp, uint32_t limit,
+int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
 		     const char **what)
 {
 	struct waiting_sums *s = calloc(1, sizeof(*s));
@@ -95,7 +107,7 @@ int waiting_sums_new(struct waiting_sums **sp, uint32_t limit,
 	s->limit = limit ? MIN(limit, ABI_WAIT_SUMS) : ABI_WAIT_SUMS;
 	print = libbpf_set_print(sums_no_print);
 	*what = "loading the programs of --wait";
-	err = sums_load(s);
+	err = sums_load(s, copy_all);
 	if (!err) {
 		*what = "mapping the sums of --wait";
 		err = sums_map(s);
@@ -121,6 +133,7 @@ void waiting_sums_free(struct waiting_sums *s)
 	if (!s)
 		return;
 	bpf_link__destroy(s->iter);
+	ring_free(s->ring);
 	if (s->sums)
 		munmap(s->sums, SUMS_BYTES);
 	wait_bpf__destroy(s->skel);
@@ -128,6 +141,41 @@ void waiting_sums_free(struct waiting_sums *s)
 	free(s->final);
 	free(s->gone);
 	free(s);
+}
+
+static int sums_on_stack(void *arg, void *data, size_t len)
+{
+	struct waiting_sums *s = arg;
+
+	if (len >= sizeof(struct abi_sample))
+		s->stack(s->arg, data, len);
+	return 0;
+}
+
+int waiting_sums_stacks(struct waiting_sums *s,
+			void (*fn)(void *arg, const struct abi_sample *rec,
+				   size_t len),
+			void *arg)
+{
+	s->stack = fn;
+	s->arg = arg;
+	return ring_new(&s->ring, bpf_map__fd(s->skel->maps.samples),
+			sums_on_stack, s);
+}
+
+int waiting_sums_poll(struct waiting_sums *s)
+{
+	return s->ring ? ring_consume(s->ring) : 0;
+}
+
+uint64_t waiting_sums_watermark(const struct waiting_sums *s)
+{
+	return s->ring ? ring_watermark(s->ring) : UINT64_MAX;
+}
+
+int waiting_sums_epoll_fd(const struct waiting_sums *s)
+{
+	return s->ring ? ring_epoll_fd(s->ring) : -1;
 }
 
 int waiting_sums_cut(struct waiting_sums *s, uint64_t time)
@@ -209,6 +257,7 @@ static bool sums_get(struct waiting_sums *s, uint32_t i, uint32_t what,
 		.key.exec_id = sum->key.exec_id,
 		.key.tgid = sum->key.tgid,
 		.what = what,
+		.site = sum->key.site,
 		.count = sums_delta(&sum->count, &seen->count),
 		.ns = sums_delta(&sum->ns, &seen->ns),
 	};
@@ -217,7 +266,11 @@ static bool sums_get(struct waiting_sums *s, uint32_t i, uint32_t what,
 		out->cpu_ns = sums_delta(&sum->cpu_ns, &seen->cpu_ns);
 		out->wall_ns = sums_delta(&sum->wall_ns, &seen->wall_ns);
 	}
-	return out->count || out->ns || out->cpu_ns || out->wall_ns;
+	if (!out->count && !out->ns && !out->cpu_ns && !out->wall_ns)
+		return false;
+	out->first = out->site >= ABI_WAIT_SITE_LEAST && !seen->given;
+	seen->given |= out->first;
+	return true;
 }
 
 /* No thread of the image is left that could find it. */
@@ -237,6 +290,20 @@ static void sums_free_one(struct waiting_sums *s, uint32_t i)
 			   __ATOMIC_SEQ_CST);
 	/* If it fails one sum less can be used; it has room for all. */
 	bpf_map_update_elem(bpf_map__fd(s->skel->maps.wait_free), NULL, &i, 0);
+}
+
+static void sums_give_last(const struct waiting_sums *s, uint32_t i,
+			   void (*fn)(void *arg, const struct waiting_sum *sum),
+			   void *arg)
+{
+	const struct waiting_sum last = {
+		.what = s->sums[i].key.what,
+		.site = s->sums[i].key.site,
+		.last = true,
+	};
+
+	if (s->seen[i].given)
+		fn(arg, &last);
 }
 
 static bool sums_is_final(const struct waiting_sums *s, uint32_t i,
@@ -267,10 +334,32 @@ void waiting_sums_read(struct waiting_sums *s,
 	for (int heads = 0; heads < 2; heads++)
 		for (uint32_t i = ABI_WAIT_RESERVED; i < end; i++) {
 			what = sums_what(&s->sums[i]);
-			if (what && sums_is_head(what) == heads &&
-			    sums_is_final(s, i, what))
-				sums_free_one(s, i);
+			if (!what || sums_is_head(what) != heads ||
+			    !sums_is_final(s, i, what))
+				continue;
+			sums_give_last(s, i, fn, arg);
+			sums_free_one(s, i);
 		}
+}
+
+void waiting_sums_spans(struct waiting_sums *s,
+			void (*fn)(void *arg, const struct abi_key *key,
+				   struct abi_wait_span *spans),
+			void *arg)
+{
+	uint32_t end = sums_end(s);
+	struct abi_wait_sum *sum;
+	struct abi_key key = { 0 };
+
+	for (uint32_t i = ABI_WAIT_RESERVED; i < end; i++) {
+		sum = &s->sums[i];
+		if (!sums_is_head(sums_what(sum)) || !sum->threads)
+			continue;
+		key.start_boottime = sum->key.start_boottime;
+		key.exec_id = sum->key.exec_id;
+		key.tgid = sum->key.tgid;
+		fn(arg, &key, sum->spans);
+	}
 }
 
 size_t waiting_sums_check(struct waiting_sums *s)

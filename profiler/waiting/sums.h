@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sums: the kernel's side of waiting: loads bpf/wait.bpf.c, cuts open intervals, and
- * reads what was added to the sums (bpf/abi_wait.h). Knows nothing of processes.
+ * sums: the kernel's side of waiting: loads bpf/wait/wait.bpf.c, cuts open intervals, reads
+ * what was added to the sums (bpf/abi_wait.h), and drains the ring of the stacks of sites.
+ * Knows nothing of processes.
  */
 #ifndef PROFILER_WAITING_SUMS_H
 #define PROFILER_WAITING_SUMS_H
@@ -18,6 +19,9 @@ struct waiting_sum {
 	struct abi_key
 		key; /* of the image; all zeros: of several, for want of room */
 	uint32_t what; /* ABI_WAIT_WHAT() */
+	uint64_t site; /* as in struct abi_wait_key */
+	bool first; /* of a sum with a site: it is given for the first time */
+	bool last; /* likewise: it is freed; nothing else was added */
 	uint32_t threads; /* of a head: that the image has now */
 	uint64_t count; /* intervals that ended */
 	uint64_t ns;
@@ -27,9 +31,10 @@ struct waiting_sum {
 
 /*
  * Loads and attaches, and opens the accounts of all threads there are. 'limit' is the
- * number of sums, at most ABI_WAIT_SUMS; 0: that. 0 or -errno, and the failed step.
+ * number of sums, at most ABI_WAIT_SUMS; 0: that. 'copy_all', for tests: the stack of each
+ * wait is copied. 0 or -errno, and the failed step.
  */
-int waiting_sums_new(struct waiting_sums **sp, uint32_t limit,
+int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
 		     const char **what);
 void waiting_sums_free(struct waiting_sums *s);
 
@@ -38,6 +43,28 @@ void waiting_sums_free(struct waiting_sums *s);
  * future). What ended since then is in the sums too. Some 0.5 us a thread. 0 or -errno.
  */
 int waiting_sums_cut(struct waiting_sums *s, uint64_t time);
+/*
+ * The stacks of sites: 'fn' gets each record (bpf/abi.h), borrowed for the call, from
+ * waiting_sums_poll(). 0 or -errno.
+ */
+int waiting_sums_stacks(struct waiting_sums *s,
+			void (*fn)(void *arg, const struct abi_sample *rec,
+				   size_t len),
+			void *arg);
+/* Number of records or -errno; 0 without waiting_sums_stacks(), as below. */
+int waiting_sums_poll(struct waiting_sums *s);
+/* As those of base/ring.h; UINT64_MAX and -1 without a ring. */
+uint64_t waiting_sums_watermark(const struct waiting_sums *s);
+int waiting_sums_epoll_fd(const struct waiting_sums *s);
+
+/*
+ * Calls 'fn' for each image that has threads, with its spans (bpf/abi_wait.h), which it
+ * may change.
+ */
+void waiting_sums_spans(struct waiting_sums *s,
+			void (*fn)(void *arg, const struct abi_key *key,
+				   struct abi_wait_span *spans),
+			void *arg);
 /*
  * Gives each sum to which something was added, and frees those of images that have no
  * thread any more.

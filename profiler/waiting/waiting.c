@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "profiler/waiting/sites.h"
+#include "profiler/waiting/spans.h"
 #include "profiler/waiting/sums.h"
 #include "profiler/waiting/waiting.h"
 
@@ -37,9 +39,10 @@ struct waiting_frame {
 };
 
 struct waiting {
-	struct pm *pm;
-	struct reporter *reporter;
+	struct waiting_opts opts;
 	struct waiting_sums *sums;
+	struct waiting_sites sites;
+	struct waiting_spans spans;
 	struct pool pool; /* of 'kept' */
 	STAILQ_HEAD(, waiting_kept) kept; /* by time */
 	size_t nkept;
@@ -48,7 +51,11 @@ struct waiting {
 	uint64_t checked; /* likewise, waiting_sums_check() */
 	uint64_t edge; /* of windows, up to which all are cut */
 	uint64_t untracked; /* the counter, when the iterator last ran for it */
-	struct waiting_frame frames[ABI_WAIT_REASON_MAX], beyond;
+	struct waiting_frame frames[ABI_WAIT_REASON_MAX], beyond, uncopied;
+	/* Of traces of a reason and 'uncopied'. */
+	struct reporter_memo uncopied_memo[ABI_WAIT_REASON_MAX];
+	struct reporter_frame *stack; /* of the trace that is being given */
+	size_t cap_stack;
 	struct waiting_stats stats;
 };
 
@@ -58,10 +65,9 @@ static const char *const waiting_reasons[] = {
 #undef X
 };
 
-/* "none" is no label. */
-static const char *const waiting_fds[ABI_WAIT_FD_MAX] = {
-#define X(NAME, name) #name,
-	ABI_WAIT_FDS(X)
+static const char *const waiting_fds[ABI_FD_KINDS] = {
+#define X(NAME, word, category) word,
+	ABI_FDS(X)
 #undef X
 };
 
@@ -113,9 +119,21 @@ static void waiting_init_frames(struct waiting *w)
 	f = &w->beyond;
 	snprintf(f->text, sizeof(f->text), "[on a CPU, not CPU time]");
 	waiting_frame_init(f, ABI_WAIT_REASON_MAX);
+	f = &w->uncopied;
+	snprintf(f->text, sizeof(f->text), "[wait site not copied]");
+	waiting_frame_init(f, ABI_WAIT_REASON_MAX + 1);
 }
 
 /* --- to the reporter ----------------------------------------------------------- */
+
+static void waiting_put(struct waiting *w, struct reporter_trace *t,
+			uint64_t count, uint64_t ns)
+{
+	t->count = count;
+	t->value = ns;
+	if ((count || ns) && reporter_add(w->opts.reporter, t))
+		w->stats.nomem++;
+}
 
 static void waiting_add(struct waiting *w, struct waiting_frame *f,
 			struct reporter_trace *t, uint64_t count, uint64_t ns)
@@ -123,10 +141,88 @@ static void waiting_add(struct waiting *w, struct waiting_frame *f,
 	t->frames = &f->frame;
 	t->nframes = 1;
 	t->memo = &f->memo;
-	t->count = count;
-	t->value = ns;
-	if ((count || ns) && reporter_add(w->reporter, t))
+	waiting_put(w, t, count, ns);
+}
+
+/* --- the stack of a site -------------------------------------------------------- */
+
+/* Makes room in w->stack. */
+static bool waiting_stack_room(struct waiting *w, size_t n)
+{
+	struct reporter_frame *stack;
+
+	if (n <= w->cap_stack)
+		return true;
+	stack = realloc(w->stack, n * sizeof(*stack));
+	if (!stack)
+		return false;
+	w->stack = stack;
+	w->cap_stack = n;
+	return true;
+}
+
+/* The frame of the reason, and those of the site. False: it is not there. */
+static bool waiting_stack(struct waiting *w, struct waiting_site *site,
+			  uint32_t reason, struct reporter_trace *t)
+{
+	size_t n;
+
+	if (!site || !site->stack)
+		return false;
+	n = trace_handler_kept(site->stack, NULL, 0);
+	if (!waiting_stack_room(w, n + 1))
+		return false;
+	w->stack[0] = w->frames[reason].frame;
+	trace_handler_kept(site->stack, w->stack + 1, n);
+	if (site->reason != reason)
+		site->memo = (struct reporter_memo){ 0 };
+	site->reason = reason;
+	t->frames = w->stack;
+	t->nframes = n + 1;
+	t->memo = &site->memo;
+	return true;
+}
+
+/* The stack that is not there. */
+static void waiting_uncopied(struct waiting *w, const struct waiting_sum *sum,
+			     uint32_t reason, struct reporter_trace *t)
+{
+	/* It was copied, and lost on its way. */
+	uint32_t why = sum->site < ABI_WAIT_SITE_LEAST ? sum->site : 0;
+
+	if (!waiting_stack_room(w, 2)) {
 		w->stats.nomem++;
+		return;
+	}
+	w->stack[0] = w->frames[reason].frame;
+	w->stack[1] = w->uncopied.frame;
+	t->frames = w->stack;
+	t->nframes = 2;
+	t->memo = &w->uncopied_memo[reason];
+	w->stats.uncopied[why] += sum->count;
+	w->stats.uncopied_ns[why] += sum->ns;
+	waiting_put(w, t, sum->count, sum->ns);
+}
+
+static void waiting_add_wait(struct waiting *w, const struct waiting_sum *sum,
+			     uint32_t reason, struct reporter_trace *t)
+{
+	struct waiting_site *site;
+
+	/* The reporter would have none of them. */
+	if (w->opts.selected_only && !pm_image_selected(t->image))
+		return;
+	if (sum->site == ABI_WAIT_SITE_NONE) {
+		waiting_add(w, &w->frames[reason], t, sum->count, sum->ns);
+		return;
+	}
+	site = waiting_sites_find(&w->sites, sum->site);
+	if (!waiting_stack(w, site, reason, t)) {
+		waiting_uncopied(w, sum, reason, t);
+		return;
+	}
+	w->stats.sited += sum->count;
+	waiting_put(w, t, sum->count, sum->ns);
 }
 
 static void waiting_give(struct waiting *w, const struct waiting_kept *k)
@@ -142,11 +238,19 @@ static void waiting_give(struct waiting *w, const struct waiting_kept *k)
 		.fd = fd ? waiting_fds[fd] : NULL,
 	};
 
+	if (sum->last) {
+		waiting_sites_unuse(&w->sites, sum->site);
+		return;
+	}
 	/* An image that it has forgotten must not be made again. */
-	if (pm_newest(w->pm, &sum->key))
-		t.image = pm_image_get(w->pm, &sum->key, k->time);
+	if (pm_newest(w->opts.pm, &sum->key))
+		t.image = pm_image_get(w->opts.pm, &sum->key, k->time);
 	if (!t.image) {
 		w->stats.unknown++;
+		return;
+	}
+	if (t.event == ABI_EVENT_WAIT) {
+		waiting_add_wait(w, sum, reason, &t);
 		return;
 	}
 	if (reason != ABI_WAIT_ON) {
@@ -195,16 +299,19 @@ static void waiting_on_sum(void *arg, const struct waiting_sum *sum)
 	struct waiting_kept *k;
 
 	if (ABI_WAIT_WHAT_REASON(sum->what) >= ABI_WAIT_REASON_MAX ||
-	    ABI_WAIT_WHAT_FD(sum->what) >= ABI_WAIT_FD_MAX)
+	    ABI_WAIT_WHAT_FD(sum->what) >= ABI_FD_KINDS)
 		return; /* the kernel's side writes none */
+	if (sum->first)
+		waiting_sites_use(&w->sites, sum->site);
 	waiting_total(&w->stats, sum);
-	if (!sum->key.tgid) {
+	if (!sum->key.tgid && !sum->last) {
 		w->stats.unkept += sum->count;
 		w->stats.unkept_ns += sum->ns;
 		return;
 	}
 	/* There is no window that it could be in. */
-	if (reporter_apart_edge(w->reporter, 0) == UINT64_MAX)
+	if (!sum->last &&
+	    reporter_apart_edge(w->opts.reporter, 0) == UINT64_MAX)
 		return;
 	k = pool_take(&w->pool);
 	if (!k) {
@@ -247,7 +354,7 @@ static void waiting_cut_edges(struct waiting *w, uint64_t now)
 {
 	uint64_t edge;
 
-	while ((edge = reporter_apart_edge(w->reporter, w->edge)) <= now) {
+	while ((edge = reporter_apart_edge(w->opts.reporter, w->edge)) <= now) {
 		w->edge = edge;
 		waiting_cut(w, edge);
 	}
@@ -276,6 +383,8 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 	if (!w)
 		return;
 	waiting_cut_edges(w, now);
+	waiting_spans_tick(&w->spans, w->sums, now);
+	waiting_sites_tick(&w->sites, now);
 	pause = waiting_sums_crowded(w->sums) ? WAITING_CROWDED_NS
 					      : WAITING_READ_NS;
 	if (now - w->read >= pause && w->nkept < WAITING_KEPT_MAX) {
@@ -294,7 +403,7 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 
 uint64_t waiting_due(const struct waiting *w)
 {
-	return w ? reporter_apart_edge(w->reporter, w->edge) : UINT64_MAX;
+	return w ? reporter_apart_edge(w->opts.reporter, w->edge) : UINT64_MAX;
 }
 
 void waiting_end(struct waiting *w, uint64_t end)
@@ -311,6 +420,31 @@ uint64_t waiting_keeps(const struct waiting *w)
 	return w ? WAITING_KEEPS_NS : 0;
 }
 
+uint64_t waiting_drain(struct waiting *w)
+{
+	if (!w)
+		return UINT64_MAX;
+	waiting_sums_poll(w->sums);
+	return waiting_sums_watermark(w->sums);
+}
+
+int waiting_epoll_fd(const struct waiting *w)
+{
+	return w ? waiting_sums_epoll_fd(w->sums) : -1;
+}
+
+void waiting_resolved(struct waiting *w, const struct reporter_trace *t)
+{
+	if (w)
+		waiting_sites_add(&w->sites, t, clock_boottime_ns());
+}
+
+void waiting_mapped(struct waiting *w, uint32_t tgid)
+{
+	if (w)
+		waiting_spans_mapped(&w->spans, tgid);
+}
+
 void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 {
 	struct abi_wait_counters kernel;
@@ -319,6 +453,9 @@ void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 	if (!w)
 		return;
 	*out = w->stats;
+	out->unheld = w->sites.refused;
+	out->again = w->sites.again;
+	out->differ = w->sites.differ;
 	waiting_sums_counters(w->sums, &kernel);
 #define X(name, gauge, help) out->name = kernel.name;
 	ABI_WAIT_COUNTERS(X)
@@ -327,7 +464,7 @@ void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 
 /* --- the object ------------------------------------------------------------------ */
 
-int waiting_new(struct waiting **wp, struct pm *pm, struct reporter *r,
+int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 		const char **what)
 {
 	struct waiting *w = calloc(1, sizeof(*w));
@@ -336,12 +473,18 @@ int waiting_new(struct waiting **wp, struct pm *pm, struct reporter *r,
 	*what = "memory";
 	if (!w)
 		return -ENOMEM;
-	w->pm = pm;
-	w->reporter = r;
+	w->opts = *opts;
+	waiting_spans_init(&w->spans, opts->pm);
 	STAILQ_INIT(&w->kept);
 	pool_init(&w->pool, sizeof(struct waiting_kept), WAITING_POOL);
 	waiting_init_frames(w);
-	err = waiting_sums_new(&w->sums, 0, what);
+	err = waiting_sites_init(&w->sites, opts->th);
+	if (!err)
+		err = waiting_sums_new(&w->sums, 0, opts->copy_all, what);
+	if (!err) {
+		*what = "mapping the ring of --wait";
+		err = waiting_sums_stacks(w->sums, opts->stack, opts->arg);
+	}
 	w->read = w->edge = w->checked = clock_boottime_ns();
 	if (err)
 		waiting_free(w);
@@ -361,6 +504,8 @@ void waiting_free(struct waiting *w)
 		pool_give(&w->pool, k);
 	}
 	waiting_sums_free(w->sums);
+	waiting_sites_fini(&w->sites);
+	free(w->stack);
 	pool_fini(&w->pool);
 	free(w);
 }

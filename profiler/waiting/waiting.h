@@ -3,7 +3,8 @@
  * waiting: where the time of threads goes while they do not run. The kernel's side adds
  * up the time of each thread by state, reason, system call and kind of descriptor
  * (bpf/abi_wait.h has the account and its maps). This room reads the sums at each turn of
- * the loop, and gives what was added to the reporter, as traces of one frame:
+ * the loop, and gives what was added to the reporter, as traces of one frame, before
+ * which, for waits, is the stack of the site:
  *
  *	[wait futex]		of the event ABI_EVENT_WAIT
  *	[runqueue woken]	of ABI_EVENT_RUNQUEUE
@@ -11,7 +12,10 @@
  *	[on a CPU, not CPU time]	what the clock has more than that: interrupts, and
  *				time that a hypervisor took
  *
- * with the labels of the image, and reason, syscall and fd. Together they are the time of
+ * [wait site not copied] stands for a stack that was not. The stacks come as records like
+ * a sample's, are handed on by waiting_drain(), and come back resolved (sites.h).
+ *
+ * They have the labels of the image, and reason, syscall and fd. Together they are the time of
  * all threads, but for a remainder: where the kernel's account has more than the clock.
  *
  * A window gets the part of each wait that lies in it: at its begin and its end the open
@@ -19,8 +23,8 @@
  * wait is counted where it ends.
  *
  * An image is found by its key once the pump has passed the time at which its sums were
- * read, so that its fork and exec are known; until then they are kept here. A process that
- * ended has to be known for waiting_keeps().
+ * read, so that its fork and exec are known, and the stacks of before that are resolved;
+ * until then they are kept here. A process that ended has to be known for waiting_keeps().
  *
  * All calls on the loop's thread.
  */
@@ -29,22 +33,48 @@
 
 #include <stdint.h>
 
+#include "bpf/abi_wait.h"
 #include "processmanager/processmanager.h"
 #include "reporter/reporter.h"
+#include "tracehandler/tracehandler.h"
 
 struct waiting;
 
+/* Those that are pointers are borrowed, and must be freed later. */
+struct waiting_opts {
+	struct pm *pm;
+	struct reporter *reporter;
+	struct trace_handler *th;
+	bool selected_only; /* as trace_opts has it */
+	bool copy_all; /* see waiting_sums_new() */
+	/* Gets the record of a site's stack, for the trace handler; borrowed. */
+	void (*stack)(void *arg, const struct abi_sample *rec, size_t len);
+	void *arg;
+};
+
 /*
- * Loads, attaches, and opens the account of each thread. Both are borrowed, and must be
- * freed later. 0 or -errno, and '*what' is the step that failed.
+ * Loads, attaches, and opens the account of each thread. 0 or -errno, and '*what' is the
+ * step that failed.
  */
-int waiting_new(struct waiting **wp, struct pm *pm, struct reporter *r,
+int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 		const char **what);
 void waiting_free(struct waiting *w); /* NULL is allowed */
 
 /*
+ * Gives the stacks in the ring to opts.stack(). Returns the time from which on all that
+ * come later are; UINT64_MAX: none come.
+ */
+uint64_t waiting_drain(struct waiting *w);
+/* Readable when the ring must be drained before the timer. */
+int waiting_epoll_fd(const struct waiting *w);
+/* trace_opts.resolved(), of a trace of ABI_EVENT_WAIT. */
+void waiting_resolved(struct waiting *w, const struct reporter_trace *t);
+/* The executable mappings of a process have changed; 0: of any. */
+void waiting_mapped(struct waiting *w, uint32_t tgid);
+
+/*
  * Reads the sums, and gives those of before 'passed', the time up to which the process
- * manager has all events. To be called at least once a second, and before
+ * manager has all events, and all stacks are resolved. To be called at least once a second, and before
  * reporter_advance() with a time up to 'now'; 'w' may be NULL, here and below.
  */
 void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed);
@@ -66,8 +96,14 @@ uint64_t waiting_keeps(const struct waiting *w);
 	X(missed, 0, "changes of a thread's state that were not seen")      \
 	X(refused, 0, "sums of time refused: no room, or a user's share")   \
 	X(used, 1, "sums of time in use")                                   \
+	X(copied, 0, "stacks of waits copied")                              \
+	X(copied_bytes, 0, "bytes of them")                                 \
 	X(unkept, 0, "waits that are in no profile: their sum was refused") \
 	X(unknown, 0, "sums in no profile: their process was forgotten")    \
+	X(sited, 0, "waits with the stack of their site")                   \
+	X(again, 0, "stacks of waits copied that were known already")       \
+	X(differ, 0, "... that were not what was known")                    \
+	X(unheld, 0, "stacks of waits refused: no room, or a user's share") \
 	X(nomem, 0, "sums in no profile: out of memory")                    \
 	X(cuts, 0, "times the open waits of all threads were cut")          \
 	X(cut_failed, 0, "... that failed: waits are in a later window")
@@ -80,6 +116,9 @@ struct waiting_stats {
 	uint64_t wait_ns, queue_ns, on_ns, cpu_ns;
 	uint64_t unkept_ns; /* of 'unkept' */
 	uint64_t cut_ns; /* CPU time for cuts */
+	/* Waits whose site's stack was not copied, by enum abi_wait_site; [0]: lost. */
+	uint64_t uncopied[ABI_WAIT_SITE_LEAST],
+		uncopied_ns[ABI_WAIT_SITE_LEAST];
 };
 
 /* All zeros without one. */

@@ -17,8 +17,7 @@
 void catalog_windows_name(char name[CATALOG_NAME_MAX],
 			  const struct store_window *w)
 {
-	snprintf(name, CATALOG_NAME_MAX, "%s%s%s%s", w->day, *w->day ? "/" : "",
-		 w->stem, store_ending((enum store_kind)w->format));
+	store_window_path(w, (enum store_kind)w->format, name);
 }
 
 int catalog_windows_begin(struct catalog_db *db,
@@ -35,7 +34,7 @@ int catalog_windows_begin(struct catalog_db *db,
 	catalog_bind_int(&b, 4, w->end_ns);
 	if (w->begin_boot_ns)
 		catalog_bind_int(&b, 5, w->begin_boot_ns);
-	catalog_bind_int(&b, 6, w->file->bytes);
+	catalog_bind_int(&b, 6, store_window_bytes(w->file));
 	catalog_bind_int(&b, 7, w->file->times_bytes);
 	catalog_bind_int(&b, 8, w->samples);
 	if (w->run)

@@ -360,7 +360,7 @@ static const struct http_route http_routes[] = {
 	{ HTTP_ROUTE("/debug/pprof/wait", http_profile_waits,
 		     "application/octet-stream",
 		     "why threads do not run, from now on (--wait)"),
-	  .open = true, .key = http_profile_key, .terms = true },
+	  .open = true, .key = http_profile_waits_key, .terms = true },
 	{ HTTP_ROUTE("/executables", http_executables, HTTP_NDJSON,
 		     "executables of the processes"),
 	  .args = { "id" } },

@@ -118,6 +118,7 @@ enum MHD_Result http_profile(struct http_request *req);
 enum MHD_Result http_profile_waits(struct http_request *req);
 /* Its parameter number 'i', terms aside; NULL: there are not so many. */
 const char *http_profile_key(size_t i);
+const char *http_profile_waits_key(size_t i);
 /* The answer, once the wait has ended. */
 enum MHD_Result http_profile_send(struct http_request *req);
 /*

@@ -28,11 +28,12 @@ struct http_profile {
 	struct http *http;
 	unsigned int seconds;
 	uint64_t events; /* as in reporter_window_opts */
+	enum reporter_query_kind kind;
 	struct reporter_query_terms terms; /* until the window has them */
 	struct reporter_form form;
 	enum reporter_format format;
 	uint64_t begin;
-	char stem[STORE_STEM_MAX + 1]; /* "wait-" is longer than "cpu-" */
+	char stem[STORE_STEM_MAX + 8]; /* "runqueue-" is longer than "cpu-" */
 	LIST_HEAD(, http_request) requests; /* that wait, or are to be sent */
 	struct reporter_window *window; /* NULL once written */
 	struct MHD_Response *response; /* if it could be made */
@@ -157,8 +158,9 @@ static bool profile_equal(const struct http_profile *a,
 			  const struct http_profile *b)
 {
 	return a->seconds == b->seconds && a->format == b->format &&
-	       a->events == b->events && a->form.without == b->form.without &&
-	       a->begin == b->begin && a->form.bare == b->form.bare &&
+	       a->events == b->events && a->kind == b->kind &&
+	       a->form.without == b->form.without && a->begin == b->begin &&
+	       a->form.bare == b->form.bare &&
 	       a->form.drop_marks == b->form.drop_marks &&
 	       !strcmp(a->form.prefix, b->form.prefix);
 }
@@ -177,13 +179,16 @@ static struct http_profile *profile_find(const struct http *h,
 /* The name that a client may give the file: as in the archive, but for the kind. */
 static void profile_stem(struct http_profile *p, uint64_t duration_ns)
 {
-	static const char cpu[] = "cpu-", wait[] = "wait-";
+	const char *cpu = reporter_query_kind_word(REPORTER_QUERY_CPU);
+	enum reporter_query_kind kind = p->kind;
 	char stem[STORE_STEM_MAX];
 
+	if (kind == REPORTER_QUERY_CPU && p->events)
+		kind = REPORTER_QUERY_WAIT;
 	store_stem(stem, p->http->r->hostname,
 		   p->begin + clock_wall_offset_ns(), duration_ns);
-	snprintf(p->stem, sizeof(p->stem), "%s%s", p->events ? wait : cpu,
-		 stem + strlen(cpu));
+	snprintf(p->stem, sizeof(p->stem), "%s%s",
+		 reporter_query_kind_word(kind), stem + strlen(cpu));
 }
 
 /* Opens the window of a copy of 'wanted'. NULL: out of memory. */
@@ -195,6 +200,7 @@ static struct http_profile *profile_open(struct http *h,
 		.begin = wanted->begin,
 		.end = wanted->begin + wanted->seconds * CLOCK_NSEC_PER_SEC,
 		.events = wanted->events,
+		.wall = wanted->kind == REPORTER_QUERY_WALL,
 		.terms = wanted->terms,
 		.form = wanted->form,
 		.format = wanted->format,
@@ -289,11 +295,23 @@ static const char *profile_marks(struct http_profile *p, const char *v)
 	return p->form.drop_marks || !strcmp(v, "0") ? NULL : "0 or 1";
 }
 
+static const char *profile_type(struct http_profile *p, const char *v)
+{
+#define X(name, word) " " #word
+	static const char want[] = "one of" REPORTER_QUERY_KINDS(X);
+#undef X
+
+	return reporter_query_kind_parse(v, &p->kind) ? want : NULL;
+}
+
 static const char *profile_early(struct http_profile *p, const char *v)
 {
 	p->early = !strcmp(v, "1");
 	return p->early || !strcmp(v, "0") ? NULL : "0 or 1";
 }
+
+/* The last one: /debug/pprof/wait has one type. */
+#define PROFILE_TYPE "type"
 
 static const struct {
 	const char *key;
@@ -302,11 +320,17 @@ static const struct {
 	{ "seconds", profile_seconds },	    { "labels", profile_labels },
 	{ "label_prefix", profile_prefix }, { "symbols", profile_symbols },
 	{ "drop_marks", profile_marks },    { "early", profile_early },
+	{ PROFILE_TYPE, profile_type },
 };
 
 const char *http_profile_key(size_t i)
 {
 	return i < ARRAY_SIZE(profile_keys) ? profile_keys[i].key : NULL;
+}
+
+const char *http_profile_waits_key(size_t i)
+{
+	return i + 1 < ARRAY_SIZE(profile_keys) ? profile_keys[i].key : NULL;
 }
 
 struct profile_args {
@@ -360,12 +384,40 @@ static enum MHD_Result profile_on_arg(void *arg, enum MHD_ValueKind kind,
 		i++;
 	if (i == ARRAY_SIZE(profile_keys))
 		profile_term(a);
+	else if (a->p->events && !strcmp(key, PROFILE_TYPE))
+		a->why = "no such parameter";
 	else if (a->seen >> i & 1)
 		a->why = "given twice";
 	else
 		a->want = profile_keys[i].set(a->p, a->value);
 	a->seen |= i < ARRAY_SIZE(profile_keys) ? 1U << i : 0;
 	return a->want || a->why ? MHD_NO : MHD_YES;
+}
+
+/* Waits are sums of images, and their frames are no code. */
+static void profile_combination(struct profile_args *a)
+{
+	const struct http_profile *p = a->p;
+
+	if (p->kind == REPORTER_QUERY_CPU)
+		return;
+	a->key = p->form.drop_marks ? "drop_marks"
+				    : reporter_query_terms_thread(&p->terms);
+	if (a->key)
+		a->why = "only of type cpu";
+}
+
+/* The event of its type; 0: it has others, too. */
+static uint64_t profile_events(const struct reporter *r,
+			       enum reporter_query_kind kind)
+{
+	const char *word = reporter_query_kind_word(kind);
+
+	for (size_t i = 0; i < r->opts.nevent_types; i++)
+		if (r->opts.event_types[i].apart &&
+		    !strcmp(r->opts.event_types[i].name, word))
+			return 1ULL << i;
+	return 0;
 }
 
 /* False: one is wrong, and '*res' is the answer. */
@@ -378,6 +430,8 @@ static bool profile_args(struct http_request *req, struct http_profile *p,
 	p->form.without = reporter_labels_unique();
 	MHD_get_connection_values(req->conn, MHD_GET_ARGUMENT_KIND,
 				  profile_on_arg, &a);
+	if (!a.why && !a.want)
+		profile_combination(&a);
 	if (a.why)
 		*res = http_error(req, MHD_HTTP_BAD_REQUEST, "%.64s: %s\n",
 				  a.key, a.why);
@@ -388,10 +442,10 @@ static bool profile_args(struct http_request *req, struct http_profile *p,
 	return !a.why && !a.want;
 }
 
-/* 'events' 0: of CPU time. Wrong parameters are refused also where nothing is recorded. */
-static enum MHD_Result profile_answer(struct http_request *req, uint64_t events,
-				      bool recorded)
+/* 'events' 0: by its type. Wrong parameters are refused also where nothing is recorded. */
+static enum MHD_Result profile_answer(struct http_request *req, uint64_t events)
 {
+	const struct reporter *r = req->http->r;
 	struct http_profile wanted = { .http = req->http, .events = events };
 	enum MHD_Result res;
 	const char *v;
@@ -400,7 +454,9 @@ static enum MHD_Result profile_answer(struct http_request *req, uint64_t events,
 		reporter_query_terms_fini(&wanted.terms);
 		return res;
 	}
-	if (!recorded) {
+	if (!events)
+		wanted.events = profile_events(r, wanted.kind);
+	if (!r->opts.waits && (events || wanted.kind != REPORTER_QUERY_CPU)) {
 		res = http_error(req, MHD_HTTP_NOT_FOUND,
 				 "profd was started without --wait\n");
 	} else if (req->head) {
@@ -425,14 +481,12 @@ static enum MHD_Result profile_answer(struct http_request *req, uint64_t events,
 
 enum MHD_Result http_profile(struct http_request *req)
 {
-	return profile_answer(req, 0, true);
+	return profile_answer(req, 0);
 }
 
 enum MHD_Result http_profile_waits(struct http_request *req)
 {
-	const struct reporter *r = req->http->r;
-
-	return profile_answer(req, reporter_apart(r), r->opts.waits);
+	return profile_answer(req, reporter_apart(req->http->r));
 }
 
 enum MHD_Result http_index(struct http_request *req)
@@ -452,6 +506,8 @@ enum MHD_Result http_index(struct http_request *req)
 		"servers that\n"
 		"                     find names themselves\n"
 		"    &drop_marks=1    no frames that are no code\n"
+		"    &type=TYPE       of wait, runqueue or wall time, with "
+		"--wait\n"
 		"wait?seconds=30      the time in which threads did not run, "
 		"by reason\n"
 		"                     (with --wait; the same parameters)\n";

@@ -55,6 +55,62 @@ static int archive_times(void *arg, struct store_times **tp)
 	return err;
 }
 
+/* A file of the current window, to be freed. */
+struct archive_file {
+	uint8_t *data;
+	size_t len;
+};
+
+/* -EBADMSG: damaged; -ENOENT: retention has removed it. */
+static int archive_read(const struct archive *a, enum store_kind kind,
+			struct archive_file *f, const char **what)
+{
+	int err, fd = store_window_open(a->window, a->dirfd, kind);
+
+	if (fd < 0)
+		return fd;
+	err = edit_read(fd, &f->data, &f->len, what);
+	close(fd);
+	return err;
+}
+
+/* By the name of the window, which is all that was read of it. */
+static bool archive_overlaps(const struct archive *a)
+{
+	int64_t begin = a->window->begin_ns;
+	int64_t end = query_saturate(begin, (int64_t)a->window->duration_ns);
+
+	return begin < a->to->span.to && end > a->to->span.from;
+}
+
+/* Both files of wall time are read before one is added: a window is in it whole. */
+static int archive_files(struct archive *a, struct archive_file files[2],
+			 const char **what)
+{
+	const struct store_window *w = a->window;
+	enum reporter_query_kind kind = a->q->opts.kind;
+	int err = 0;
+
+	if (kind != REPORTER_QUERY_CPU && !w->wait_bytes) {
+		a->to->without += archive_overlaps(a);
+		return 0;
+	}
+	if (kind == REPORTER_QUERY_CPU || kind == REPORTER_QUERY_WALL)
+		err = archive_read(a, (enum store_kind)w->format, &files[0],
+				   what);
+	if (!err && kind != REPORTER_QUERY_CPU)
+		err = archive_read(a, store_wait(w->format), &files[1], what);
+	if (err == -EBADMSG)
+		a->to->damaged++;
+	if (err == -EBADMSG || err == -ENOENT) {
+		for (size_t i = 0; i < 2; i++)
+			free(files[i].data);
+		memset(files, 0, 2 * sizeof(*files));
+		err = 0;
+	}
+	return err;
+}
+
 static int archive_window(struct archive *a, const char **what)
 {
 	struct query_part part = {
@@ -63,34 +119,28 @@ static int archive_window(struct archive *a, const char **what)
 		.arg = a,
 	};
 	const struct store_window *w = a->window;
-	uint8_t *data;
-	size_t len;
-	int err, fd;
+	struct archive_file files[2] = { 0 };
+	bool any = false;
+	int err = archive_files(a, files, what);
 
-	fd = store_window_open(w, a->dirfd, (enum store_kind)w->format);
-	/* Retention has removed it. */
-	if (fd == -ENOENT)
-		return 0;
-	if (fd < 0)
-		return fd;
-	err = edit_read(fd, &data, &len, what);
-	close(fd);
-	if (err == -EBADMSG) {
-		a->to->damaged++;
-		return 0;
+	for (size_t i = 0; i < 2 && !err && !part.outside; i++) {
+		if (!files[i].data)
+			continue;
+		err = input_add(a->q,
+				(struct edit_bytes){ files[i].data,
+						     files[i].len },
+				a->to->base, &part, what);
+		any = true;
 	}
-	if (err)
-		return err;
-	err = input_add(a->q, (struct edit_bytes){ data, len }, a->to->base,
-			&part, what);
-	free(data);
-	if (err || part.outside)
+	free(files[0].data);
+	free(files[1].data);
+	if (err || part.outside || !any)
 		return err;
 	a->to->read++;
 	a->to->again += part.begin < a->end - ARCHIVE_SLEW_NS;
 	a->end = MAX(a->end, part.end);
 	a->to->whole += part.whole;
-	a->to->bytes += w->bytes;
+	a->to->bytes += store_window_bytes(w);
 	return 0;
 }
 
@@ -105,6 +155,7 @@ static int archive_notes(struct archive *a)
 		  a->to->whole },
 		{ "windows that cannot be read", a->to->damaged },
 		{ "windows of a time that the clock had twice", a->to->again },
+		{ "windows without waits, left out", a->to->without },
 	};
 	int err = 0;
 
@@ -121,9 +172,7 @@ static int archive_one(struct archive *a, const struct store_window *w,
 	struct reporter_query_archive *to = a->to;
 
 	a->window = w;
-	snprintf(to->file, sizeof(to->file), "%s%s%s%s", w->day,
-		 *w->day ? "/" : "", w->stem,
-		 store_ending((enum store_kind)w->format));
+	store_window_path(w, (enum store_kind)w->format, to->file);
 	if (to->wanted && to->wanted(to->arg, to->file) != wanted)
 		return 0;
 	return archive_window(a, what);

@@ -71,7 +71,7 @@ struct input {
 	/* The current sample. */
 	uint32_t *stack;
 	size_t depth, stack_cap;
-	int64_t values[QUERY_TYPES_MAX];
+	int64_t values[QUERY_TYPES_MAX + 1]; /* the last: of no column */
 	size_t nvalues;
 	/* The labels of its set, and all sets. */
 	struct input_label raw[QUERY_LABELS_MAX + 1];

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "reporter/pprof.h"
-#include "reporter/query/input.h"
+#include "reporter/query/kinds.h"
 #include "reporter/store/times_file.h"
 
 /* --- elements --------------------------------------------------------------------- */
@@ -214,10 +214,13 @@ static int input_frame(struct input *in, uint64_t id)
 
 static int input_value(struct input *in, uint64_t v)
 {
+	int64_t *to;
+
 	if (in->nvalues == in->ntypes)
 		return input_bad(in, "a sample has more values than types");
-	in->values[in->columns[in->nvalues++]] =
-		in->base ? query_negate((int64_t)v) : (int64_t)v;
+	to = &in->values[in->columns[in->nvalues++]];
+	*to = query_saturate(*to,
+			     in->base ? query_negate((int64_t)v) : (int64_t)v);
 	return 0;
 }
 
@@ -247,6 +250,7 @@ static int input_values(struct input *in, struct edit_bytes msg)
 	int err;
 
 	in->nvalues = 0;
+	memset(in->values, 0, sizeof(in->values));
 	while ((err = edit_next(&msg, &f)) > 0) {
 		if (f.number != EDIT_SAMPLE_VALUE)
 			continue;
@@ -266,6 +270,7 @@ static int input_sums(struct input *in)
 	int err = 0;
 
 	in->nvalues = 0;
+	memset(in->values, 0, sizeof(in->values));
 	for (size_t i = 0; i < in->ntypes && !err; i++)
 		err = input_value(in, (uint64_t)sums[i]);
 	return err;
@@ -273,7 +278,7 @@ static int input_sums(struct input *in)
 
 static bool input_is_zero(const struct input *in)
 {
-	for (size_t i = 0; i < in->ntypes; i++)
+	for (size_t i = 0; i < in->q->ntypes; i++)
 		if (in->values[i])
 			return false;
 	return true;
@@ -299,8 +304,10 @@ static int input_sample(struct input *in, struct edit_bytes msg)
 		if (err)
 			return err;
 	}
-	if (!err)
+	if (!err) {
+		kinds_sample(in);
 		err = input_roots(in, labels);
+	}
 	if (!err)
 		err = query_sample_add(in->q, in->stack, in->depth, labels,
 				       in->values);
@@ -341,6 +348,8 @@ static int input_types(struct input *in)
 	size_t i, k;
 	int err = 0;
 
+	if (q->opts.kind != REPORTER_QUERY_CPU)
+		return kinds_types(in);
 	if (!q->inputs)
 		q->ntypes = in->ntypes;
 	if (q->ntypes != in->ntypes)
@@ -455,22 +464,24 @@ static int input_texts(struct input *in)
 static int input_head(struct input *in)
 {
 	struct reporter_query *q = in->q;
-	struct query_type period;
+	struct query_type period = { 0 };
+	bool own = q->opts.kind == REPORTER_QUERY_CPU;
 	int err = input_types(in);
 
-	if (!err)
+	if (!err && own)
 		err = input_type_add(in, &in->period_type, &period);
-	if (!err && !q->inputs)
+	if (!err && own && !q->inputs)
 		q->period_type = period;
-	if (!err && (period.type != q->period_type.type ||
-		     period.unit != q->period_type.unit))
+	if (!err && own &&
+	    (period.type != q->period_type.type ||
+	     period.unit != q->period_type.unit))
 		err = input_bad(in, "the period's type differs from that of "
 				    "the first profile");
 	if (!err)
 		err = input_texts(in);
 	if (err)
 		return err;
-	q->period = MAX(q->period, (int64_t)in->period);
+	q->period = MAX(q->period, own ? (int64_t)in->period : 1);
 	/* A difference is of the time of what remains. */
 	if (in->base)
 		return 0;
@@ -521,8 +532,12 @@ static int input_part(struct input *in)
 	part->end = end;
 	if (end <= part->span.from || begin >= part->span.to)
 		part->outside = true;
-	else if (begin < part->span.from || end > part->span.to)
+	else if (begin >= part->span.from && end <= part->span.to)
+		return 0;
+	else if (in->q->opts.kind == REPORTER_QUERY_CPU)
 		return input_cut(in);
+	else
+		part->whole = true; /* waits have no times */
 	return 0;
 }
 

@@ -129,12 +129,17 @@ struct query_comment {
 	uint64_t count;
 };
 
+#define QUERY_PART_CPU 1
+#define QUERY_PART_WAITS 2
+
 struct reporter_query {
 	struct reporter_query_opts opts;
 	struct arena arena;
 	struct strtab strings;
 	uint32_t base_key, base_value; /* of what is subtracted */
 	size_t inputs;
+	unsigned int parts; /* QUERY_PART_: of wall time, which were added */
+	bool ended; /* it is made */
 
 	struct query_type types[QUERY_TYPES_MAX], period_type;
 	size_t ntypes, selected;
@@ -202,6 +207,9 @@ bool query_is_zero(const struct reporter_query *q,
 bool query_label_text(const struct reporter_query *q,
 		      const struct query_labels *labels, const char *key,
 		      struct strbuf *out);
+/* A number for the image, or else the process, of a sample; 0: it has no such label. */
+uint64_t query_who(const struct reporter_query *q,
+		   const struct query_labels *labels);
 /* Whether it is of a profile that was subtracted. */
 bool query_is_base(const struct reporter_query *q,
 		   const struct query_sample *s);
@@ -236,10 +244,10 @@ struct query_out {
 void query_flush(struct query_out *o, size_t least);
 void query_json_string(struct query_out *o, const char *s);
 
-int query_write_pprof(struct reporter_query *q, struct sink *sink);
-int query_write_folded(struct reporter_query *q, struct sink *sink);
-int query_write_speedscope(struct reporter_query *q, struct sink *sink);
-int query_write_json(struct reporter_query *q, struct sink *sink);
-int query_write_firefox(struct reporter_query *q, struct sink *sink);
+int write_pprof(struct reporter_query *q, struct sink *sink);
+int write_folded(struct reporter_query *q, struct sink *sink);
+int write_speedscope(struct reporter_query *q, struct sink *sink);
+int write_json(struct reporter_query *q, struct sink *sink);
+int write_firefox(struct reporter_query *q, struct sink *sink);
 
 #endif /* REPORTER_QUERY_MODEL_H */

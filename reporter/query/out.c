@@ -21,7 +21,7 @@ void query_json_string(struct query_out *o, const char *s)
 }
 
 static int (*const out_formats[])(struct reporter_query *, struct sink *) = {
-#define X(name, word) [REPORTER_QUERY_##name] = query_write_##word,
+#define X(name, word) [REPORTER_QUERY_##name] = write_##word,
 	REPORTER_QUERY_FORMATS(X)
 #undef X
 };

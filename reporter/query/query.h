@@ -73,6 +73,8 @@ int reporter_query_terms_parse(struct reporter_query_terms *t, const char *key,
 			       const char *value, const char **want);
 /* The first KEY that only the catalog can answer; NULL: there is none. */
 const char *reporter_query_terms_history(const struct reporter_query_terms *t);
+/* The first KEY that is of threads, not of images; NULL: there is none. */
+const char *reporter_query_terms_thread(const struct reporter_query_terms *t);
 /* The KEY number 'i', without "not-"; NULL: there are not so many. */
 const char *reporter_query_terms_key(size_t i);
 void reporter_query_terms_fini(struct reporter_query_terms *t);
@@ -92,6 +94,22 @@ bool reporter_query_terms_take(const struct reporter_query_terms *t,
 
 /* --- the query -------------------------------------------------------------------- */
 
+/* X(NAME, word): what the merged profile is of. */
+#define REPORTER_QUERY_KINDS(X)                                        \
+	X(CPU, cpu) /* what the inputs have; of an archive CPU time */ \
+	X(WAIT, wait) /* waits, of profiles of waits */                \
+	X(RUNQUEUE, runqueue) /* the run queue, of the same */         \
+	X(WALL, wall) /* all time of threads, of both (query/kinds.c) */
+
+enum reporter_query_kind {
+#define X(name, word) REPORTER_QUERY_##name,
+	REPORTER_QUERY_KINDS(X)
+#undef X
+};
+
+const char *reporter_query_kind_word(enum reporter_query_kind kind);
+/* 0 or -EINVAL. */
+int reporter_query_kind_parse(const char *word, enum reporter_query_kind *kind);
 #define REPORTER_QUERY_ROOTS_MAX 8
 /* The root that is no label: the names of the ancestors of the process, and its own. */
 #define REPORTER_QUERY_TREE "tree"
@@ -117,6 +135,10 @@ struct reporter_query_opts {
 			 const char *const **names, size_t *n);
 	bool drop_marks; /* frames that are no code, as [tables late] */
 	bool expand; /* one location for each inlined frame */
+	enum reporter_query_kind kind;
+	/* Of wall time: labels to leave out, as in reporter_form; before the others. */
+	uint32_t without;
+	const char *prefix; /* or NULL */
 };
 
 int reporter_query_new(struct reporter_query **qp,
@@ -136,6 +158,12 @@ int reporter_query_add_packed(struct reporter_query *q, void *data, size_t len,
 /* The same with a file in one of these forms; also errors of read(2). */
 int reporter_query_add_fd(struct reporter_query *q, int fd, bool base,
 			  const char **what);
+
+/*
+ * To be called when all is added, of wall time: makes that of what was added. 0;
+ * -ENODATA: no input has waits; -EFBIG; -ENOMEM.
+ */
+int reporter_query_end(struct reporter_query *q);
 
 /* --- the archive -------------------------------------------------------------- */
 
@@ -162,13 +190,14 @@ struct reporter_query_archive {
 	size_t damaged; /* not read: they cannot be decompressed */
 	size_t whole; /* at an end of the span, without times: taken whole */
 	size_t again; /* of a time that the clock had twice: it was set back */
+	size_t without; /* left out: they have no waits, which are asked for */
 	uint64_t bytes; /* of the files read */
 	char file[256]; /* the window of an error; "" for none */
 };
 
 /*
  * Adds the windows of an archive in a span, and of those at its ends the samples in it,
- * exact to 10 ms. 0; -ENOENT: there is no such directory; -ECANCELED: by 'progress';
+ * exact to 10 ms; of another kind than CPU time these windows are taken whole. 0; -ENOENT: there is no such directory; -ECANCELED: by 'progress';
  * or as reporter_query_add_fd().
  */
 int reporter_query_add_archive(struct reporter_query *q,

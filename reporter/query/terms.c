@@ -172,6 +172,17 @@ const char *reporter_query_terms_history(const struct reporter_query_terms *t)
 	return NULL;
 }
 
+const char *reporter_query_terms_thread(const struct reporter_query_terms *t)
+{
+	static const char *const keys[] = { "tid", "thread" };
+
+	for (size_t i = 0; i < t->n; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+			if (!strcmp(query_term_key(&t->items[i]), keys[k]))
+				return keys[k];
+	return NULL;
+}
+
 const char *reporter_query_terms_key(size_t i)
 {
 	return i < ARRAY_SIZE(term_kinds) ? term_kinds[i].key : NULL;

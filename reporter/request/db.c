@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "reporter/catalog/catalog.h"
 #include "reporter/query/model.h"
 #include "reporter/request/db.h"
+#include "reporter/store/store.h"
 
 #define DB_BUSY_MS 5000
 
@@ -75,6 +77,27 @@ static void request_db_time(sqlite3_context *c, int n, sqlite3_value **args)
 	sqlite3_result_text(c, text, -1, SQLITE_TRANSIENT);
 }
 
+/* The function wait_bytes(FILE): the size of the profile of waits of a window. */
+static void request_db_wait_bytes(sqlite3_context *c, int n,
+				  sqlite3_value **args)
+{
+	const char *file = (const char *)sqlite3_value_text(args[0]);
+	uint64_t bytes = store_wait_bytes(sqlite3_user_data(c), file);
+
+	sqlite3_result_int64(c, (sqlite3_int64)bytes);
+}
+
+static int request_db_waits(sqlite3 *db, const char *archive)
+{
+	char *path = strdup(archive);
+
+	/* It frees the path also if it fails. */
+	return path ? request_db_error(sqlite3_create_function_v2(
+			      db, "wait_bytes", 1, SQLITE_UTF8, path,
+			      request_db_wait_bytes, NULL, NULL, free))
+		    : -ENOMEM;
+}
+
 static int request_db_function(sqlite3 *db, const char *name, int nargs,
 			       void (*call)(sqlite3_context *, int,
 					    sqlite3_value **))
@@ -123,6 +146,8 @@ int request_db_open(sqlite3 **db, const char *archive)
 		err = request_db_function(*db, "query_exe", 2, request_db_exe);
 	if (!err)
 		err = request_db_function(*db, "rfc3339", 1, request_db_time);
+	if (!err)
+		err = request_db_waits(*db, archive);
 	if (!err)
 		err = request_db_version(*db, &version);
 	return !err && version > CATALOG_VERSION ? -EPROTONOSUPPORT : err;

@@ -140,13 +140,13 @@ static int export_file(struct export *e, const struct store_window *w,
 		       enum store_kind kind)
 {
 	struct reporter_outfile file;
-	char path[4096];
+	char path[4096], name[STORE_PATH_MAX];
 	int err, fd = store_window_open(w, e->from, kind);
 
 	if (fd < 0)
 		return fd;
-	snprintf(path, sizeof(path), "%s/%s%s%s%s", e->to->path, w->day,
-		 *w->day ? "/" : "", w->stem, store_ending(kind));
+	store_window_path(w, kind, name);
+	snprintf(path, sizeof(path), "%s/%s", e->to->path, name);
 	err = reporter_outfile_open(&file, path);
 	if (!err) {
 		err = export_copy(e, fd, file.fd);
@@ -177,6 +177,10 @@ static int export_window(struct export *e, struct store_window *w)
 		e->to->windows++;
 		err = export_file(e, w, STORE_TIMES);
 		e->to->times += !err;
+		err = err == -ENOENT ? 0 : err;
+	}
+	if (!err && w->wait_bytes) {
+		err = export_file(e, w, store_wait(w->format));
 		err = err == -ENOENT ? 0 : err;
 	}
 	return err ? export_fail(e, err, w->stem) : 0;
@@ -244,7 +248,7 @@ static int export_exec(struct export *e, const char *sql)
 /* The files that are in the export, by the catalog's numbers. */
 static int export_chosen(struct export *e)
 {
-	char file[STORE_DAY_MAX + STORE_FILE_MAX];
+	char file[STORE_PATH_MAX];
 	sqlite3_stmt *st;
 	int err = request_db_prepare(e->db,
 				     "INSERT INTO temp.w SELECT id "
@@ -256,9 +260,7 @@ static int export_chosen(struct export *e)
 
 		if (!w->bytes)
 			continue;
-		snprintf(file, sizeof(file), "%s%s%s%s", w->day,
-			 *w->day ? "/" : "", w->stem,
-			 store_ending((enum store_kind)w->format));
+		store_window_path(w, (enum store_kind)w->format, file);
 		sqlite3_reset(st);
 		err = request_db_error(
 			sqlite3_bind_text(st, 1, file, -1, SQLITE_TRANSIENT));

@@ -17,6 +17,7 @@ enum request_key {
 	REQUEST_SAMPLE_TYPE,
 	REQUEST_BY,
 	REQUEST_DIFF,
+	REQUEST_TYPE,
 	REQUEST_KEYS,
 };
 
@@ -30,6 +31,7 @@ struct reporter_request {
 	size_t nby;
 	bool tree; /* one of 'by' */
 	bool drop_marks, expand;
+	enum reporter_query_kind kind;
 	enum reporter_query_format format;
 	struct reporter_query_terms terms;
 };

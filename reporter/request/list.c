@@ -56,6 +56,7 @@ static const char list_windows[] =
 	"'begin_boot_ns', CAST(w.begin_boot_ns AS TEXT), "
 	"'end_boot_ns', CAST(w.begin_boot_ns + w.end_ns - w.begin_ns AS TEXT), "
 	"'bytes', w.bytes, 'times_bytes', w.times_bytes, "
+	"'wait_bytes', wait_bytes(w.file), "
 	"'samples', w.samples, 'losses', json((SELECT "
 	"json_group_object(cause, count) FROM loss l "
 	"WHERE l.window = w.id))) FROM window w WHERE w.end_ns > ?1 "

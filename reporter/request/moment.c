@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "reporter/request/moment.h"
 
-#define MOMENT_EPOCH_MIN 100000000 /* seconds; a lower number is how long ago */
+#define MOMENT_EPOCH_MIN 100000000 /* seconds */
 #define MOMENT_AGO_MAX (INT64_MAX / 4) /* 73 years */
 #define MOMENT_YEAR_MIN 1970
 #define MOMENT_YEAR_MAX 2261 /* the last whole one of 64 bits of nanoseconds */
@@ -51,13 +51,15 @@ static bool moment_fraction(const char **p, int64_t *ns)
 	return true;
 }
 
-/* Seconds since 1970. */
+/* Seconds since 1970; without '@' a low number is how long ago. */
 static bool moment_epoch(const char *p, int64_t *out)
 {
+	bool at = moment_char(&p, '@');
 	int64_t v, ns;
 
-	if (!moment_digits(&p, 9, 10, &v) || !moment_fraction(&p, &ns) || *p ||
-	    v < MOMENT_EPOCH_MIN || v >= INT64_MAX / moment_second)
+	if (!moment_digits(&p, at ? 1 : 9, 10, &v) ||
+	    !moment_fraction(&p, &ns) || *p || (!at && v < MOMENT_EPOCH_MIN) ||
+	    v >= INT64_MAX / moment_second)
 		return false;
 	*out = v * moment_second + ns;
 	return true;

@@ -53,10 +53,11 @@ static int request_text(char **out, const char *value, const char **want)
 static int request_moment(struct reporter_request *r, const char *value,
 			  int64_t *out, const char **want)
 {
-	*want = r->local ? "a time (14:30, 2026-11-23 14:30:05) or how long "
-			   "ago (90s, 10m, 2h)"
-			 : "a time with a zone (2026-11-23T14:30:05Z), seconds "
-			   "since 1970, or how long ago (90s, 10m, 2h)";
+	*want = r->local
+			? "a time (14:30, 2026-11-23 14:30:05, @1795430000) or "
+			  "how long ago (90s, 10m, 2h)"
+			: "a time with a zone (2026-11-23T14:30:05Z), seconds "
+			  "since 1970 (@1795430000), or how long ago (90s, 10m, 2h)";
 	return reporter_moment_parse(value, r->now, r->local, out);
 }
 
@@ -163,6 +164,15 @@ static int request_diff(struct reporter_request *r, const char *value,
 	return err ? err : r->diff.from < r->diff.to ? 0 : -EINVAL;
 }
 
+static int request_type(struct reporter_request *r, const char *value,
+			const char **want)
+{
+#define X(name, word) " " #word
+	*want = "one of" REPORTER_QUERY_KINDS(X);
+#undef X
+	return reporter_query_kind_parse(value, &r->kind);
+}
+
 static const struct {
 	const char *key;
 	int (*set)(struct reporter_request *r, const char *value,
@@ -178,6 +188,7 @@ static const struct {
 	[REQUEST_SAMPLE_TYPE] = { "sample_type", request_sample_type },
 	[REQUEST_BY] = { "by", request_by },
 	[REQUEST_DIFF] = { "diff", request_diff },
+	[REQUEST_TYPE] = { "type", request_type },
 };
 
 int reporter_request_set(struct reporter_request *r, const char *key,
@@ -231,6 +242,19 @@ const char *reporter_request_past(const struct reporter_request *r)
 const char *reporter_request_catalog(const struct reporter_request *r)
 {
 	return r->tree ? "by tree" : reporter_query_terms_history(&r->terms);
+}
+
+enum reporter_query_kind reporter_request_kind(const struct reporter_request *r)
+{
+	return r->kind;
+}
+
+const char *reporter_request_wrong(const struct reporter_request *r)
+{
+	if (r->kind == REPORTER_QUERY_CPU)
+		return NULL;
+	return r->drop_marks ? "drop_marks"
+			     : reporter_query_terms_thread(&r->terms);
 }
 
 bool reporter_request_tree(const struct reporter_request *r)
@@ -348,7 +372,8 @@ static bool request_wanted(void *arg, const char *file)
 {
 	const struct request_run *x = arg;
 
-	return !x->select || request_select_window(x->select, file);
+	return !x->select || x->r->kind != REPORTER_QUERY_CPU ||
+	       request_select_window(x->select, file);
 }
 
 static int request_select(struct request_run *x,
@@ -364,7 +389,9 @@ static int request_select(struct request_run *x,
 	bool needed = reporter_query_terms_history(&x->r->terms);
 	int err;
 
-	if (!needed && !request_select_helps(&x->r->terms))
+	/* The catalog does not know which windows have waits of an image. */
+	if (!needed && (x->r->kind != REPORTER_QUERY_CPU ||
+			!request_select_helps(&x->r->terms)))
 		return 0;
 	err = request_select_new(&x->select, &opts);
 	/* Else it would only have shown which windows to skip. */
@@ -383,6 +410,11 @@ static int request_read(struct request_run *x, struct reporter_query *q)
 		return request_fail(x, err, "%s%s%s: %s", a->path,
 				    *a->file ? "/" : "", a->file,
 				    what ? what : strerror(-err));
+	if (!err && !a->read && a->without)
+		return request_fail(x, -ENODATA,
+				    "%s: the windows of that time%s have no "
+				    "waits: profd was started without --wait",
+				    a->path, a->base ? " (diff)" : "");
 	if (!err && !a->read)
 		return request_fail(x, -ENODATA, "%s: no window of that time%s",
 				    a->path, a->base ? " (diff)" : "");
@@ -396,6 +428,7 @@ static struct reporter_query_opts request_opts(const struct reporter_request *r)
 		.nroots = r->nby,
 		.drop_marks = r->drop_marks,
 		.expand = r->expand,
+		.kind = r->kind,
 	};
 
 	for (size_t i = 0; i < r->nby; i++)
@@ -462,6 +495,7 @@ static int request_add(struct request_run *x, struct reporter_query *q,
 	x->out->found.damaged += before.damaged;
 	x->out->found.whole += before.whole;
 	x->out->found.again += before.again;
+	x->out->found.without += before.without;
 	return err;
 }
 
@@ -488,6 +522,8 @@ static int request_query(struct request_run *x,
 		err = request_add(x, *qp, span, false);
 	if (!err && request_seen(r, REQUEST_DIFF))
 		err = request_add(x, *qp, &r->diff, true);
+	if (!err)
+		err = reporter_query_end(*qp);
 	if (!err && (*qp)->inputs && reporter_query_select(*qp, r->sample_type))
 		err = request_fail(x, -EINVAL, "no sample type '%s'",
 				   r->sample_type ? r->sample_type : "");
@@ -502,6 +538,14 @@ static int request_query(struct request_run *x,
 	return 0;
 }
 
+static int request_check(struct request_run *x)
+{
+	const char *wrong = reporter_request_wrong(x->r);
+
+	return wrong ? request_fail(x, -EINVAL, "%s: only of type cpu", wrong)
+		     : 0;
+}
+
 int reporter_request_run(const struct reporter_request *r,
 			 struct reporter_request_run *run,
 			 struct reporter_query **qp)
@@ -512,7 +556,9 @@ int reporter_request_run(const struct reporter_request *r,
 
 	*qp = NULL;
 	*run->why = '\0';
-	err = request_span(&x, &span);
+	err = request_check(&x);
+	if (!err)
+		err = request_span(&x, &span);
 	if (!err)
 		err = request_query(&x, &span, qp);
 	request_select_free(x.select);

@@ -10,6 +10,7 @@
  *	by		a label whose values become root frames, several times; or
  *			"tree": the names of the ancestors of the process
  *	diff		FROM..TO: minus the samples of the same query in that span
+ *	type		what it is of (REPORTER_QUERY_KINDS); cpu by default
  *	drop_marks	1: without frames that are no code
  *	inline		"expand": a location for each inlined frame
  *	format		of the answer (REPORTER_QUERY_FORMATS)
@@ -45,6 +46,14 @@ const char *reporter_request_key(size_t i);
 const char *reporter_request_past(const struct reporter_request *r);
 /* The first one that only a catalog can answer; NULL: none. */
 const char *reporter_request_catalog(const struct reporter_request *r);
+/* What it is of. */
+enum reporter_query_kind
+reporter_request_kind(const struct reporter_request *r);
+/*
+ * A key that cannot be combined with its type, because waits are sums of images and
+ * their frames are no code; NULL: all can.
+ */
+const char *reporter_request_wrong(const struct reporter_request *r);
 /* Whether the roots of stacks are of a catalog, so that its reader makes them. */
 bool reporter_request_tree(const struct reporter_request *r);
 /* The end of its span, as far as it is known before the request runs. */

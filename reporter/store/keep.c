@@ -61,7 +61,7 @@ static void keep_count(struct store *s, int dirfd, const char *file, bool top)
 	if (name.tmp)
 		return;
 	st->archive_bytes += at.st_size;
-	st->archive_windows += name.kind != STORE_TIMES;
+	st->archive_windows += name.kind < STORE_TIMES;
 	s->newest = MAX(s->newest, name.begin + (int64_t)name.seconds);
 }
 
@@ -154,7 +154,7 @@ static void keep_collect(struct store *s, const char *day, int64_t limit)
 			continue;
 		item = (struct keep_item){ .begin = name.begin,
 					   .seconds = name.seconds };
-		memcpy(item.stem, de->d_name, name.stem);
+		store_name_stem(&name, de->d_name, item.stem);
 		snprintf(item.day, sizeof(item.day), "%s", day);
 		if (keep_compare(&item, &s->stuck) > 0 &&
 		    keep_is_ours(fd, de->d_name, &st))
@@ -224,7 +224,7 @@ static uint64_t keep_unlink(struct store *s, int dirfd, const char *stem,
 	char name[STORE_FILE_MAX];
 	struct stat st;
 
-	snprintf(name, sizeof(name), "%s%s", stem, store_ending(kind));
+	store_file(name, stem, kind);
 	if (!keep_is_ours(dirfd, name, &st))
 		return 0;
 	if (unlinkat(dirfd, name, 0)) {
@@ -252,6 +252,8 @@ static void keep_remove(struct store *s)
 	memcpy(w.day, item->day, sizeof(w.day));
 	memcpy(w.stem, item->stem, sizeof(w.stem));
 	w.times_bytes = keep_unlink(s, fd, item->stem, STORE_TIMES);
+	for (kind = STORE_TIMES + 1; kind < STORE_KINDS; kind++)
+		w.wait_bytes += keep_unlink(s, fd, item->stem, kind);
 	for (kind = 0; kind < STORE_TIMES; kind++) {
 		bytes = keep_unlink(s, fd, item->stem, kind);
 		if (!bytes)

@@ -31,9 +31,12 @@ static int list_add(struct store_list *list, int dirfd, const char *day,
 		.duration_ns = name->seconds * CLOCK_NSEC_PER_SEC,
 	};
 	snprintf(w->day, sizeof(w->day), "%s", day);
-	memcpy(w->stem, file, name->stem);
+	store_name_stem(name, file, w->stem);
 	if (name->kind == STORE_TIMES) {
 		w->times_bytes = MAX(st.st_size, 1);
+	} else if (name->kind > STORE_TIMES) {
+		w->format = (enum reporter_format)(name->kind - STORE_WAIT_RAW);
+		w->wait_bytes = MAX(st.st_size, 1);
 	} else {
 		w->format = (enum reporter_format)name->kind;
 		w->bytes = MAX(st.st_size, 1);
@@ -77,7 +80,7 @@ static int list_dir(struct store_list *list, int dirfd, const char *day,
 	return err;
 }
 
-/* By time; the files of a window together, its side file last. */
+/* By time; the files of a window together, its profile first. */
 static int list_compare(const void *a, const void *b)
 {
 	const struct store_window *x = a, *y = b;
@@ -91,7 +94,7 @@ static int list_compare(const void *a, const void *b)
 	return by ? by : (y->bytes > 0) - (x->bytes > 0);
 }
 
-/* Makes one window of a file and its side file. */
+/* Makes one window of a file, its side file and its waits. */
 static void list_join(struct store_list *list)
 {
 	struct store_window *w = NULL, *at;
@@ -104,7 +107,10 @@ static void list_join(struct store_list *list)
 			*w = *at;
 		} else if (w && !strcmp(w->stem, at->stem) &&
 			   !strcmp(w->day, at->day)) {
-			w->times_bytes = at->times_bytes;
+			w->times_bytes += at->times_bytes;
+			/* Profiles of a window have one format. */
+			if (at->format == w->format)
+				w->wait_bytes += at->wait_bytes;
 		}
 	}
 	list->n = n;
@@ -161,15 +167,24 @@ void store_list_free(struct store_list *list)
 	*list = (struct store_list){ 0 };
 }
 
+void store_window_path(const struct store_window *w, enum store_kind kind,
+		       char path[STORE_PATH_MAX])
+{
+	char name[STORE_FILE_MAX];
+
+	store_file(name, w->stem, kind);
+	snprintf(path, STORE_PATH_MAX, "%s%s%s", w->day, *w->day ? "/" : "",
+		 name);
+}
+
 int store_window_open(const struct store_window *w, int dirfd,
 		      enum store_kind kind)
 {
-	char path[STORE_DAY_MAX + STORE_FILE_MAX];
+	char path[STORE_PATH_MAX];
 	struct stat st;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s%s%s%s", w->day, *w->day ? "/" : "",
-		 w->stem, store_ending(kind));
+	store_window_path(w, kind, path);
 	/* Does not wait for the writer of a pipe. */
 	fd = openat(dirfd, path,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -179,4 +194,27 @@ int store_window_open(const struct store_window *w, int dirfd,
 		return fd;
 	close(fd);
 	return -EINVAL;
+}
+
+uint64_t store_wait_bytes(const char *path, const char *file)
+{
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	const char *base = slash ? slash + 1 : file;
+	char stem[STORE_STEM_MAX], wait[STORE_FILE_MAX], *full;
+	struct store_name name;
+	struct stat st;
+	uint64_t bytes = 0;
+
+	if (!base || !store_name_parse(base, &name) || name.tmp ||
+	    name.kind >= STORE_TIMES)
+		return 0;
+	store_name_stem(&name, base, stem);
+	store_file(wait, stem, store_wait(name.kind));
+	if (asprintf(&full, "%s/%.*s%s", path, (int)(base - file), file, wait) <
+	    0)
+		return 0;
+	if (!lstat(full, &st) && S_ISREG(st.st_mode))
+		bytes = st.st_size;
+	free(full);
+	return bytes;
 }

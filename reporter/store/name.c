@@ -9,7 +9,8 @@
 #include "base/base.h"
 #include "reporter/store/name.h"
 
-#define NAME_PREFIX "cpu-"
+#define NAME_CPU "cpu-"
+#define NAME_WAIT "wait-"
 #define NAME_TMP ".tmp"
 #define NAME_HOST_MAX 64
 #define NAME_DIGITS_MAX 8 /* of a duration or a copy */
@@ -22,16 +23,32 @@
  */
 #define NAME_SLACK_NS (50 * CLOCK_NSEC_PER_MSEC)
 
-static const char *const name_endings[] = {
-	[STORE_RAW] = ".pb",
-	[STORE_GZIP] = ".pb.gz",
-	[STORE_ZSTD] = ".pb.zst",
-	[STORE_TIMES] = STORE_TIMES_ENDING,
+/* No name that begins with one prefix begins with the other. */
+static const struct {
+	const char *prefix, *ending;
+} name_kinds[] = {
+#define X(name, ending)                          \
+	[STORE_##name] = { NAME_CPU, (ending) }, \
+	[STORE_WAIT_##name] = { NAME_WAIT, (ending) },
+	REPORTER_FORMATS(X)
+#undef X
+		[STORE_TIMES] = { NAME_CPU, STORE_TIMES_ENDING },
 };
 
-const char *store_ending(enum store_kind kind)
+void store_file(char name[STORE_FILE_MAX], const char *stem,
+		enum store_kind kind)
 {
-	return name_endings[kind];
+	snprintf(name, STORE_FILE_MAX, "%s%s%s", name_kinds[kind].prefix,
+		 stem + strlen(NAME_CPU), name_kinds[kind].ending);
+}
+
+void store_name_stem(const struct store_name *n, const char *name,
+		     char stem[STORE_STEM_MAX])
+{
+	size_t prefix = strlen(name_kinds[n->kind].prefix);
+
+	snprintf(stem, STORE_STEM_MAX, NAME_CPU "%.*s", (int)(n->stem - prefix),
+		 name + prefix);
 }
 
 /* The last 'sep' of the first 'len' bytes; -1: none. */
@@ -87,11 +104,12 @@ static bool name_time(const char *s, int64_t *out)
 /* The stem, from its end: the host may have any of the separators. */
 static bool name_parse_stem(const char *s, size_t len, struct store_name *out)
 {
-	const size_t time_len = strlen(NAME_TIME), prefix = strlen(NAME_PREFIX);
+	const size_t time_len = strlen(NAME_TIME);
+	const size_t prefix = strlen(name_kinds[out->kind].prefix);
 	int dash = name_last(s, len, '-');
 	uint64_t copy;
 
-	if (len >= STORE_STEM_MAX || strncmp(s, NAME_PREFIX, prefix))
+	if (len - prefix + strlen(NAME_CPU) >= STORE_STEM_MAX)
 		return false;
 	if (dash > 0 && name_number(s, dash + 1, len, &copy)) {
 		out->copy = copy;
@@ -129,12 +147,15 @@ bool store_name_parse(const char *name, struct store_name *out)
 
 	memset(out, 0, sizeof(*out));
 	out->tmp = name_is_tmp(name, &len);
-	for (i = 0; i < ARRAY_SIZE(name_endings); i++) {
-		n = strlen(name_endings[i]);
-		if (len > n && !memcmp(name + len - n, name_endings[i], n))
+	for (i = 0; i < ARRAY_SIZE(name_kinds); i++) {
+		n = strlen(name_kinds[i].ending);
+		if (len > n + strlen(name_kinds[i].prefix) &&
+		    !strncmp(name, name_kinds[i].prefix,
+			     strlen(name_kinds[i].prefix)) &&
+		    !memcmp(name + len - n, name_kinds[i].ending, n))
 			break;
 	}
-	if (i == ARRAY_SIZE(name_endings))
+	if (i == ARRAY_SIZE(name_kinds))
 		return false;
 	out->kind = i;
 	out->stem = len - n;
@@ -184,6 +205,6 @@ void store_stem(char stem[STORE_STEM_MAX], const char *host, int64_t wall_ns,
 				  : '_';
 	name[i] = '\0';
 	name_format(when, sizeof(when), "%Y%m%dT%H%M%SZ", wall_ns);
-	snprintf(stem, STORE_STEM_MAX, NAME_PREFIX "%s-%s-%llus", name, when,
+	snprintf(stem, STORE_STEM_MAX, NAME_CPU "%s-%s-%llus", name, when,
 		 (unsigned long long)MAX(len, 1));
 }

@@ -145,6 +145,31 @@ pid_t store_holder(const char *path)
 	return (pid_t)strtol(text, NULL, 10);
 }
 
+static bool store_exists(int dirfd, const char *stem, enum store_kind kind)
+{
+	char name[STORE_FILE_MAX];
+
+	store_file(name, stem, kind);
+	return !faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+/* A profile of waits, of this user, whose window is gone. */
+static bool store_is_orphan(int dirfd, const char *file,
+			    const struct store_name *name)
+{
+	char stem[STORE_STEM_MAX];
+	struct stat st;
+
+	if (name->kind <= STORE_TIMES)
+		return false;
+	store_name_stem(name, file, stem);
+	for (int kind = 0; kind < STORE_TIMES; kind++)
+		if (store_exists(dirfd, stem, kind))
+			return false;
+	return !fstatat(dirfd, file, &st, AT_SYMLINK_NOFOLLOW) &&
+	       S_ISREG(st.st_mode) && st.st_uid == geteuid();
+}
+
 /* By our own names only: the directory may hold other files. */
 static void store_sweep_dir(int dirfd, uint64_t *swept)
 {
@@ -153,7 +178,8 @@ static void store_sweep_dir(int dirfd, uint64_t *swept)
 	struct dirent *de;
 
 	while (dir && (de = readdir(dir)))
-		if (store_name_parse(de->d_name, &name) && name.tmp &&
+		if (store_name_parse(de->d_name, &name) &&
+		    (name.tmp || store_is_orphan(dirfd, de->d_name, &name)) &&
 		    !unlinkat(dirfd, de->d_name, 0))
 			++*swept;
 	if (dir)
@@ -271,8 +297,7 @@ static int store_create(struct store_write *w)
 	w->dirfd = store_open_day(s->dirfd, w->window.day);
 	if (w->dirfd < 0)
 		return w->dirfd;
-	snprintf(name, sizeof(name), "%s%s", w->window.stem,
-		 store_ending((enum store_kind)w->window.format));
+	store_file(name, w->window.stem, (enum store_kind)w->window.format);
 	return reporter_outfile_open_at(&w->file, w->dirfd, name);
 }
 
@@ -289,8 +314,7 @@ int store_write_begin(struct store_write *w, struct store *s, const char *host,
 	w->window.format = format;
 	store_day(w->window.day, wall_ns);
 	store_stem(w->window.stem, host, wall_ns, duration_ns);
-	snprintf(file, sizeof(file), "%s%s", w->window.stem,
-		 store_ending((enum store_kind)format));
+	store_file(file, w->window.stem, (enum store_kind)format);
 	if (!store_name_parse(file, &name))
 		return -EINVAL; /* a date beyond the year 9999 */
 	w->window.begin_ns = name.begin * (int64_t)CLOCK_NSEC_PER_SEC;
@@ -313,21 +337,13 @@ int store_write_begin(struct store_write *w, struct store *s, const char *host,
 	return err;
 }
 
-static bool store_exists(int dirfd, const char *stem, enum store_kind kind)
-{
-	char name[STORE_FILE_MAX];
-
-	snprintf(name, sizeof(name), "%s%s", stem, store_ending(kind));
-	return !faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW);
-}
-
 /*
  * A name with no file of any kind: a side file that a user left behind must not
  * become that of another window.
  */
 static int store_pick(struct store_write *w)
 {
-	char stem[STORE_STEM_MAX], *name;
+	char stem[STORE_STEM_MAX], file[STORE_FILE_MAX], *name;
 	size_t len = strlen(w->window.stem);
 	int kind, n = 0;
 
@@ -340,8 +356,9 @@ static int store_pick(struct store_write *w)
 	}
 	if (!n)
 		return 0;
-	if (asprintf(&name, "%s%s", stem,
-		     store_ending((enum store_kind)w->window.format)) < 0)
+	store_file(file, stem, (enum store_kind)w->window.format);
+	name = strdup(file);
+	if (!name)
 		return -ENOMEM;
 	free(w->file.name);
 	w->file.name = name;
@@ -370,21 +387,20 @@ int store_write_commit(struct store_write *w)
 	}
 	w->window.bytes = bytes;
 	if (store_name_parse(w->file.name, &name))
-		snprintf(w->window.stem, sizeof(w->window.stem), "%.*s",
-			 (int)name.stem, w->file.name);
+		store_name_stem(&name, w->file.name, w->window.stem);
 	reporter_outfile_fini(&w->file);
 	return 0;
 }
 
-int store_write_times(struct store_write *w)
+int store_write_beside(struct store_write *w, enum store_kind kind)
 {
 	char name[STORE_FILE_MAX];
 
-	snprintf(name, sizeof(name), "%s" STORE_TIMES_ENDING, w->window.stem);
+	store_file(name, w->window.stem, kind);
 	return reporter_outfile_open_at(&w->file, w->dirfd, name);
 }
 
-int store_write_commit_times(struct store_write *w)
+int store_write_commit_beside(struct store_write *w, enum store_kind kind)
 {
 	uint64_t bytes = store_size(w);
 	int err = reporter_outfile_commit(&w->file);
@@ -393,14 +409,15 @@ int store_write_commit_times(struct store_write *w)
 		reporter_outfile_abort(&w->file);
 		return err;
 	}
-	w->window.times_bytes = bytes;
+	*(kind == STORE_TIMES ? &w->window.times_bytes
+			      : &w->window.wait_bytes) = bytes;
 	reporter_outfile_fini(&w->file);
 	return 0;
 }
 
 void store_write_end(struct store_write *w, struct store_stats *stats)
 {
-	uint64_t bytes = w->window.bytes + w->window.times_bytes;
+	uint64_t bytes = store_window_bytes(&w->window) + w->window.times_bytes;
 	struct store *s = w->store;
 
 	reporter_outfile_abort(&w->file);
@@ -421,6 +438,7 @@ void store_write_end(struct store_write *w, struct store_stats *stats)
 			s->stats.archive_oldest_seconds =
 				w->window.begin_ns / CLOCK_NSEC_PER_SEC;
 		s->stats.times_failed += !w->window.times_bytes;
+		s->stats.waits_failed += w->waits && !w->window.wait_bytes;
 		s->sizes[s->nsizes++ % STORE_SIZES] = bytes;
 	}
 	if (!s->writers)

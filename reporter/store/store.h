@@ -6,12 +6,17 @@
  *	DIR/2026-11-23/cpu-HOST-20261123T110000Z-60s.pb.gz
  *	DIR/2026-11-23/cpu-HOST-20261123T110000Z-60s.times.zst
  *
+ * and, if waits are recorded, a profile of them,
+ *
+ *	DIR/2026-11-23/wait-HOST-20261123T110000Z-60s.pb.gz
+ *
  * Windows of versions before that, directly in DIR, are found and removed as well.
  * A lock on a file in DIR keeps other instances of profd out.
  *
- * A window's file appears complete or not at all. Its side file follows, and is
- * removed before it, so that no side file ever lies beside another window of the same
- * name.
+ * A window's file appears complete or not at all. Its side file and its waits follow,
+ * and are removed before it, so that none ever lies beside another window of the same
+ * name. Waits without their window, which a profd that was killed may have left, are
+ * removed at the start.
  *
  * Any thread. Calls that wait for the disk belong on pool threads.
  */
@@ -36,7 +41,14 @@ struct store_window {
 	enum reporter_format format;
 	uint64_t bytes;
 	uint64_t times_bytes; /* of the side file; 0: there is none */
+	uint64_t wait_bytes; /* of the profile of waits, likewise */
 };
+
+/* The bytes of its profiles. */
+static inline uint64_t store_window_bytes(const struct store_window *w)
+{
+	return w->bytes + w->wait_bytes;
+}
 
 struct store_opts {
 	const char *path;
@@ -59,7 +71,8 @@ struct store_opts {
 	X(windows_removed)        \
 	X(removed_bytes)          \
 	X(remove_errors)          \
-	X(times_failed)
+	X(times_failed)           \
+	X(waits_failed)
 
 struct store_stats {
 #define X(name) uint64_t name;
@@ -69,7 +82,7 @@ struct store_stats {
 
 /*
  * Creates the directory if missing, locks it (-EBUSY), removes temporary files of
- * a killed profd, whose number is added to '*swept'. -EPERM: it belongs to
+ * a killed profd and waits without a window, whose number is added to '*swept'. -EPERM: it belongs to
  * another user than the caller, or others can write to it; a symbolic link is
  * -ENOTDIR. 0 or -errno.
  */
@@ -87,6 +100,7 @@ struct store_write {
 	int dirfd; /* of the day */
 	struct store_window window; /* its stem is final after the commit */
 	uint64_t reserved; /* bytes that its room was made for */
+	bool waits; /* it should have a profile of waits */
 };
 
 #define STORE_WRITE_NONE \
@@ -102,9 +116,12 @@ int store_write_begin(struct store_write *w, struct store *s, const char *host,
 		      enum reporter_format format);
 /* Gives the file its name. 0, or -errno: nothing remains. */
 int store_write_commit(struct store_write *w);
-/* Then: creates the side file, and gives it its name. 0 or -errno. */
-int store_write_times(struct store_write *w);
-int store_write_commit_times(struct store_write *w);
+/*
+ * Then: creates a file of another kind, STORE_TIMES or store_wait() of the window's
+ * format, and gives it its name. 0 or -errno: there is none, the window stays.
+ */
+int store_write_beside(struct store_write *w, enum store_kind kind);
+int store_write_commit_beside(struct store_write *w, enum store_kind kind);
 /* Removes what was not committed, releases all. A copy of the store's counts. */
 void store_write_end(struct store_write *w, struct store_stats *stats);
 
@@ -124,6 +141,15 @@ struct store_list {
 int store_list(struct store_list *list, const char *path, int64_t from,
 	       int64_t to);
 void store_list_free(struct store_list *list);
+/* The path of a window's file of this kind, below the archive. */
+#define STORE_PATH_MAX (STORE_DAY_MAX + STORE_FILE_MAX)
+void store_window_path(const struct store_window *w, enum store_kind kind,
+		       char path[STORE_PATH_MAX]);
+/*
+ * The bytes of the profile of waits of a window, by its path in the directory; 0: it has
+ * none, or 'file' is no path of a window. 'file' may be NULL.
+ */
+uint64_t store_wait_bytes(const char *path, const char *file);
 /*
  * Opens a window's file of this kind, below 'dirfd', which is the archive. A
  * descriptor of a regular file, or -errno.

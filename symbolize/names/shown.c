@@ -40,21 +40,39 @@ size_t shown_bare(const char *name)
 	return len;
 }
 
-static bool shown_is_plain(const char *s)
+/*
+ * Whether all is printable ASCII. Eight bytes at a time: every name passes here, and some of
+ * C++ have thousands. The top bit of a byte is set in 'v' if the byte is above 0x7f, after
+ * the subtraction if it is below ' ', after the addition if it is 0x7f. A printable byte
+ * neither borrows nor carries, so the first other one is always found.
+ */
+static bool shown_is_plain(const char *s, size_t len)
 {
-	while (*s >= ' ' && *s < 0x7f)
-		s++;
-	return !*s;
+	const uint64_t ones = 0x0101010101010101, tops = ones << 7;
+	uint64_t v, bad = 0;
+	size_t i;
+
+	for (i = 0; i + sizeof(v) <= len; i += sizeof(v)) {
+		memcpy(&v, s + i, sizeof(v));
+		bad |= v | (v - ones * ' ') | (v + ones);
+		if (bad & tops)
+			return false;
+	}
+	for (; i < len; i++)
+		if (s[i] < ' ' || s[i] >= 0x7f)
+			return false;
+	return true;
 }
 
 static int shown_text(const char **text, struct arena *arena)
 {
 	struct strbuf sb = { 0 };
+	size_t len = strlen(*text);
 	int err = 0;
 
-	if (shown_is_plain(*text))
+	if (shown_is_plain(*text, len))
 		return 0;
-	text_add(&sb, *text, strlen(*text));
+	text_add(&sb, *text, len);
 	*text = strbuf_str(&sb) ? arena_memdup(arena, sb.data, sb.len + 1)
 				: NULL;
 	if (!*text)

@@ -27,7 +27,7 @@ fi
 "$ROOT/tests/tools/archive_day.py" "$BENCH_RECORDING" "$profiles" 24 >"$T/made" || exit
 read -r _ windows _ bytes _ times _ catalog _ seconds <"$T/made"
 figure archive_hour_bytes "$(calc "($bytes + $times) * 3600 / $seconds")" bytes \
-	20971520 profiles "$(calc "$bytes * 3600 / $seconds")" \
+	45000000 profiles "$(calc "$bytes * 3600 / $seconds")" \
 	times "$(calc "$times * 3600 / $seconds")" \
 	catalog "$(calc "$catalog * 3600 / $seconds")"
 

@@ -36,7 +36,7 @@ make_program() {
 }
 
 named() {
-	ask /executables | grep -F "/first_line\"" | grep -q '"dwarf":[1-9]'
+	ask /executables | grep -F "/first_line\"" | grep -q '"sources":{"[a-z ]*":[1-9]'
 }
 
 # first_line PROGRAM: ms from the exec of a copy, which is new to profd.

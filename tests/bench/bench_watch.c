@@ -45,8 +45,11 @@ static void settle(void)
 	}
 }
 
+static size_t delivered; /* events of this process */
+
 static bool take_none(void *arg, const struct watch_event *e)
 {
+	delivered += e->key.tgid == (uint32_t)getpid();
 	return false;
 }
 
@@ -180,7 +183,8 @@ static void a_stat(void)
 {
 	struct stat st;
 
-	if (stat("/dev/zero", &st))
+	/* stat(3) is another call. */
+	if (syscall(SYS_stat, "/dev/zero", &st))
 		die("stat");
 }
 
@@ -222,8 +226,19 @@ enum {
 };
 
 /* Few enough that the ring holds them all, below the limit of users. */
-#define CALLS 4000
+#define CALLS 3000
 
+/* An event that was lost costs less than one that is delivered. */
+static bool all_delivered(void)
+{
+	for (int i = 0; i < 100 && delivered < CALLS; i++) {
+		watch_read(watch);
+		usleep(1000);
+	}
+	return delivered >= CALLS;
+}
+
+/* < 0: events were lost. */
 static double call_ns(size_t which, int state)
 {
 	struct watch_sub *s = NULL;
@@ -241,7 +256,10 @@ static double call_ns(size_t which, int state)
 	ns_of(calls[which].run, 100);
 	if (s)
 		watch_read(watch);
+	delivered = 0;
 	ns = ns_of(calls[which].run, CALLS);
+	if (state == OWN && !all_delivered())
+		ns = -1;
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -253,19 +271,27 @@ static double call_ns(size_t which, int state)
 static void bench_call(size_t which)
 {
 	double ns[CALL_STATES][ROUNDS];
+	int lost = 0;
 
 	for (int r = 0; r < ROUNDS; r++)
 		for (int k = 0; k < CALL_STATES; k++)
-			ns[k][r] = call_ns(which, k);
+			for (int tries = 0; tries < 20; tries++) {
+				ns[k][r] = call_ns(which, k);
+				if (ns[k][r] >= 0)
+					break;
+				lost++;
+			}
 	for (int k = 0; k < CALL_STATES; k++)
 		qsort(ns[k], ROUNDS, sizeof(ns[k][0]), cmp_double);
 	printf("{\"bench\":\"watch\",\"call\":\"%s\",\"ns\":%.0f,"
 	       "\"ns_empty_exit\":%.0f,\"ns_empty\":%.0f,\"ns_other\":%.0f,"
-	       "\"ns_watched\":%.0f,\"ns_slower\":%.0f}\n",
+	       "\"ns_watched\":%.0f,\"ns_slower\":%.0f,\"rounds_lost\":%d}\n",
 	       calls[which].name, ns[BARE][ROUNDS / 2],
 	       ns[EMPTY_EXIT][ROUNDS / 2], ns[EMPTY][ROUNDS / 2],
 	       ns[OTHER][ROUNDS / 2], ns[OWN][ROUNDS / 2],
-	       ns[SLOWER][ROUNDS / 2]);
+	       ns[SLOWER][ROUNDS / 2], lost);
+	if (ns[OWN][0] < 0)
+		die("events are lost in each round");
 }
 
 static void bench_subscribe(void)

@@ -6,7 +6,7 @@
 waits() {
 	pprof -top -unit=ns -nodecount=1000 -sample_index="$2" -tagfocus="pid=$3" "$1" |
 		awk '/^ *flat/ { rows = 1; next }
-			rows { sub(/ns$/, "", $1); sum += $1 } END { printf "%d\n", sum }'
+			rows { sub(/ns$/, "", $1); sum += $1 } END { printf "%.0f\n", sum }'
 }
 # tags FILE TYPE PID LABEL: its values.
 tags() {
@@ -68,8 +68,19 @@ is "no sum was refused" "$(metric profd_waiting_refused_total)" 0
 like "profd status has it" "$("$PROFD" status --server "unix:$sock")" 'waiting +[0-9.]+ s, run queue'
 stop_profd
 is "profd ends" $? 0
-check "its archive has CPU time only" "$E2E/pprof_check" \
-	"$(find "$archive" -name 'cpu-*.pb.gz' | head -n 1)"
+cpu=$(find "$archive" -name 'cpu-*.pb.gz')
+check "its archive has the profile of CPU time as ever" "$E2E/pprof_check" "$cpu"
+w=${cpu%/*}/wait-${cpu##*/cpu-}
+check "... and the waits of the same time beside it" test -s "$w"
+is "... by the same name and no other" "$(find "$archive" -name 'wait-*')" "$w"
+is "... and nothing else" "$(find "$archive" -name "*-*s.*" | wc -l)" 3
+length() { jq -r '(.end_boot_ns | tonumber) - (.begin_boot_ns | tonumber)' "$T/window"; }
+"$PROFD" windows --archive "$archive" --json >"$T/window"
+is "profd windows has their size" "$(jq .wait_bytes "$T/window")" "$(stat -c %s "$w")"
+is "... in the bytes of the window" "$(jq .bytes "$T/window")" \
+	"$(cat "$cpu" "$w" | wc -c)"
+is "what sleeps all the time sleeps for the window, to the nanosecond" \
+	"$(waits "$w" wait "$idle")" "$(length)"
 
 # --- without ---
 start_profd without --window 3600

@@ -181,7 +181,14 @@ static struct trace_table *stack_table(const struct trace_user *u, uint64_t pc,
 				       bool *several)
 {
 	struct pm_exe *memory = stack_memory(u);
+	struct trace_table *table;
 
+	/* Once that file is open it is known whose code it is. */
+	if (u->at->map.maybe) {
+		table = trace_tables_get(&u->owner->tables, u->at->map.maybe);
+		if (table && table->state == TRACE_TABLE_ASKED)
+			return table;
+	}
 	if (memory)
 		return stack_memory_table(u, memory, pc, several);
 	return stack_may_have_rows(u->at->kind)

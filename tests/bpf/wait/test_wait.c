@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 
@@ -190,6 +191,19 @@ static void make_pipe(void)
 		_exit(1);
 }
 
+/* fds[0] alone would wait for one who writes. */
+static void make_fifo(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/profd-test-wait-%d", getpid());
+	fds[0] = mkfifo(path, 0600) ? -1 : open(path, O_RDWR);
+	if (fds[0] < 0)
+		_exit(1);
+	fds[1] = fds[0];
+	unlink(path);
+}
+
 static void make_sockets(void)
 {
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
@@ -247,10 +261,10 @@ struct wait {
 	bool may_not; /* it may not wait at all: what it writes to may be memory */
 };
 
-#define W(name, make, other, wait, nr, REASON, FD, may_not)     \
-	{                                                       \
-		name, make, other, wait, nr, ABI_WAIT_##REASON, \
-			ABI_WAIT_FD_##FD, may_not               \
+#define W(name, make, other, wait, nr, REASON, FD, may_not)                  \
+	{                                                                    \
+		name, make, other, wait, nr, ABI_WAIT_##REASON, ABI_FD_##FD, \
+			may_not                                              \
 	}
 
 static const struct wait waits[] = {
@@ -261,6 +275,7 @@ static const struct wait waits[] = {
 	W("futex", nothing, wake_futex, do_futex, SYS_futex, FUTEX, NONE,
 	  false),
 	W("a pipe", make_pipe, write_fd, do_read, SYS_read, PIPE, PIPE, false),
+	W("a fifo", make_fifo, write_fd, do_read, SYS_read, PIPE, FIFO, false),
 	W("a socket", make_sockets, write_fd, do_read, SYS_read, SOCKET, SOCKET,
 	  false),
 	W("an eventfd", make_eventfd, write_fd, do_read, SYS_read, OTHER,

@@ -237,8 +237,7 @@ static void end_blocked(pid_t pid, int fds[2])
 /* Open waits of threads that do not run are, between two cuts, all of the time. */
 static void check_open(pid_t pid, uint64_t threads)
 {
-	uint32_t what =
-		ABI_WAIT_WHAT(SYS_read, ABI_WAIT_PIPE, ABI_WAIT_FD_PIPE);
+	uint32_t what = ABI_WAIT_WHAT(SYS_read, ABI_WAIT_PIPE, ABI_FD_PIPE);
 	uint64_t from = clock_boottime_ns(), to, ns, all;
 	const struct waiting_sum *s;
 
@@ -440,7 +439,7 @@ static void test_bounds(void **state)
 	pid_t greedy, pid;
 
 	close_sums(state);
-	assert_int_equal(waiting_sums_new(&sums, LIMIT, &what), 0);
+	assert_int_equal(waiting_sums_new(&sums, LIMIT, false, &what), 0);
 	assert_int_equal(pipe(fds), 0);
 	greedy = start_greedy(fds);
 	for (int i = 0; i < WAIT_SECONDS * 10; i++) {

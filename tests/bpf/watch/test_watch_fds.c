@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -139,6 +140,7 @@ static int fds[2];
 
 static void add_kernel_ones(void)
 {
+	struct io_uring_params ring = { 0 };
 	sigset_t set;
 
 	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
@@ -154,6 +156,9 @@ static void add_kernel_ones(void)
 	add("pidfd", (int)syscall(SYS_pidfd_open, getpid(), 0), "pidfd",
 	    "other");
 	add("namespace", open("/proc/self/ns/uts", O_RDONLY), "ns", "other");
+	fds[0] = (int)syscall(SYS_io_uring_setup, 1, &ring);
+	if (fds[0] >= 0) /* a kernel without it */
+		add("io_uring", fds[0], "io_uring", "other");
 	fds[0] = fanotify_init(FAN_NONBLOCK, O_RDONLY);
 	if (fds[0] >= 0) /* a kernel without it */
 		add("fanotify", fds[0], "anon", "other")->word = "[fanotify]";

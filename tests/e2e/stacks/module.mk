@@ -1,5 +1,5 @@
 # The programs of tests/e2e/test_stacks.sh: what compilers and linkers make of
-# code without frame pointers.
+# code without frame pointers; and of test_copied_text.sh.
 
 STACKS_B := $(E2E_B)/stacks
 STACKS_SRC := tests/e2e/stacks
@@ -14,7 +14,7 @@ STACKS_GO := GO111MODULE=off GOCACHE=$(abspath $(B))/go-cache \
 E2E_PROGS += $(addprefix $(STACKS_B)/,modes_gcc modes_clang modes_static \
 	modes_static_pie modes_musl modes_musl_static modes_stripped \
 	modes_static_stripped modes_sectionless libone.so libtwo.so libcalled.so \
-	throw_gcc throw_clang go_plain go_cgo rust secret)
+	throw_gcc throw_clang go_plain go_cgo rust secret text)
 
 # profd knows an executable by its build id, and what it knows of one it takes for
 # all that have it: so it differs by path, in another checkout and of a twin, too.
@@ -63,6 +63,11 @@ $(STACKS_B)/secret: $(STACKS_SRC)/secret.c $(STACKS_SRC)/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(STACKS_CFLAGS) $(STACKS_ID) -o $@ $<
+
+$(STACKS_B)/text: $(STACKS_SRC)/text.c $(STACKS_SRC)/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
 
 $(STACKS_B)/throw_gcc: STACKS_CXX := g++
 $(STACKS_B)/throw_clang: STACKS_CXX := clang++

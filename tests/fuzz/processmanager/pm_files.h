@@ -259,6 +259,11 @@ bool symbolizer_changed(const struct symbolizer_file *file)
 	return false;
 }
 
+int symbolizer_file_dup(const struct symbolizer_file *file)
+{
+	return -EBADF;
+}
+
 const struct symbolizer_ident *
 symbolizer_ident(const struct symbolizer_file *file)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Two profiles from anywhere, with byte FF between them: they are added, the second also
- * subtracted, with options of the first byte, and written in each way.
+ * subtracted, with options of the first byte, of which two bits are the kind, and
+ * written in each way.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	second = memchr(data + 1, 0xff, size - 1);
 	opts.drop_marks = how & 1;
+	opts.kind = (enum reporter_query_kind)(how >> 3 & 3);
+	opts.without = how & 32 ? 1 : 0;
+	opts.prefix = how & 64 ? "p_" : NULL;
 	opts.expand = how & 2;
 	opts.nroots = how & 128 ? 2 : 0;
 	opts.roots[0] = "comm";
@@ -82,6 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					 how & 4, &what);
 	if (err && !what)
 		__builtin_trap();
+	if (!err)
+		err = reporter_query_end(q);
 	if (!err && how & 32)
 		reporter_query_normalize(q);
 	if (!err && !reporter_query_select(q, NULL))

@@ -182,6 +182,30 @@ static void names_of_perf_maps_are_text(void **state)
 	file_close(f);
 }
 
+/* Texts are looked through several bytes at a time. */
+static void each_byte_is_seen_wherever_it_is(void **state)
+{
+	char text[20] = "";
+	struct symbolizer_function fn = { .name = text, .system_name = text };
+	struct arena arena;
+	bool same, plain;
+
+	arena_init(&arena);
+	for (size_t len = 1; len < sizeof(text); len++)
+		for (size_t i = 0; i < len * 255; i++) {
+			memset(text, i & 1 ? '~' : ' ', len);
+			text[i / 255] = (char)(i % 255 + 1);
+			plain = i % 255 + 1 >= ' ' && i % 255 + 1 <= '~';
+			fn.name = fn.system_name = text;
+			fn.file = "";
+			assert_int_equal(shown_escape(&fn, &arena), 0);
+			same = fn.name == text;
+			assert_int_equal(same, plain);
+			assert_ptr_equal(fn.system_name, fn.name);
+		}
+	arena_fini(&arena);
+}
+
 /* A source file of that name, and a function of DWARF. */
 static void names_of_sources_are_text(void **state)
 {
@@ -319,6 +343,7 @@ int main(void)
 		cmocka_unit_test(copies_have_the_name_of_their_function),
 		cmocka_unit_test(names_of_symbols_are_text),
 		cmocka_unit_test(names_of_perf_maps_are_text),
+		cmocka_unit_test(each_byte_is_seen_wherever_it_is),
 		cmocka_unit_test(names_of_sources_are_text),
 		cmocka_unit_test(long_names_are_whole),
 		cmocka_unit_test(inlined_functions_without_a_name_are_left_out),

@@ -107,6 +107,44 @@ static void test_lines(void **state)
 	}
 }
 
+/*
+ * What is not executable is kept, and marked, if it is a file's and lies directly below
+ * executable memory without a file.
+ */
+static void test_below_memory(void **state)
+{
+	static const char text[] =
+		"1000-2000 r--p 00003000 08:01 77   /a\\012b\n"
+		"2000-3000 r-xp 00000000 00:00 0\n"
+		"3000-4000 r--p 00005000 08:01 77   /a\\012b\n"
+		"4000-5000 r-xp 00005000 08:01 77   /c\n"
+		"5000-6000 r--p 00005000 08:01 77   /d\n"
+		"6000-7000 rw-p 00000000 00:00 0    [heap]\n"
+		"7000-8000 r-xp 00000000 00:00 0    [anon:x]\n"
+		"8000-9000 r--p 00006000 08:01 77   /e\n"
+		"9000-a000 r-xp 00000000 00:00 0    [anon:x]\n";
+	static const struct {
+		uint64_t start;
+		bool below;
+		const char *path;
+	} wanted[] = {
+		{ 0x1000, true, "/a\nb" }, { 0x2000, false, "" },
+		{ 0x4000, false, "/c" },   { 0x7000, false, "[anon:x]" },
+		{ 0x8000, true, "/e" },	   { 0x9000, false, "[anon:x]" },
+	};
+	struct pm_maps m = parse(text);
+
+	assert_int_equal(m.n, ARRAY_SIZE(wanted));
+	for (size_t i = 0; i < m.n; i++) {
+		assert_int_equal(m.maps[i].start, wanted[i].start);
+		assert_int_equal(m.maps[i].below, wanted[i].below);
+		assert_string_equal(m.maps[i].path, wanted[i].path);
+	}
+	assert_int_equal(m.maps[0].pgoff, 0x3000);
+	assert_int_equal(m.maps[0].ino, 77);
+	pm_maps_fini(&m);
+}
+
 /* Each prefix of a text, in memory of exactly that size. */
 static void test_every_cut(void **state)
 {
@@ -251,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_line),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_below_memory),
 		cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_nul_and_long_paths),
 		cmocka_unit_test(test_own_process),

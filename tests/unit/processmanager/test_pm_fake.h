@@ -8,6 +8,7 @@
 #define TESTS_UNIT_TEST_PM_FAKE_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -245,6 +246,15 @@ const struct symbolizer_ident *
 symbolizer_ident(const struct symbolizer_file *file)
 {
 	return &file->ident;
+}
+
+/* The content of all files, if a test sets it. */
+static int fake_content = -1;
+
+int symbolizer_file_dup(const struct symbolizer_file *file)
+{
+	return fake_content < 0 ? -EBADF
+				: fcntl(fake_content, F_DUPFD_CLOEXEC, 3);
 }
 
 const struct symbolizer_segment *

@@ -14,39 +14,9 @@
 
 #include "reporter/profile.pb-c.h"
 #include "reporter/reporter.h"
+#include "tests/unit/reporter/test_query_pb.h"
 
 /* --- profiles ----------------------------------------------------------------- */
-
-struct msg {
-	uint8_t bytes[4096];
-	size_t len;
-};
-
-static void varint(struct msg *m, uint64_t v)
-{
-	for (; v > 0x7f; v >>= 7)
-		m->bytes[m->len++] = (uint8_t)(v | 0x80);
-	m->bytes[m->len++] = (uint8_t)v;
-}
-
-static void number(struct msg *m, unsigned int field, uint64_t v)
-{
-	varint(m, field << 3);
-	varint(m, v);
-}
-
-static void bytes(struct msg *m, unsigned int field, const void *p, size_t len)
-{
-	varint(m, field << 3 | 2);
-	varint(m, len);
-	memcpy(m->bytes + m->len, p, len);
-	m->len += len;
-}
-
-static void inner(struct msg *m, unsigned int field, const struct msg *in)
-{
-	bytes(m, field, in->bytes, in->len);
-}
 
 static const char *const strings[] = { "",     "cpu",	  "nanoseconds", "main",
 				       "work", "comm",	  "cc1",	 "sh",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Samples of several events: their sample types, sums, windows and metrics. */
 #include "reporter/internal.h"
+#include "reporter/waits.h"
 #include "tests/unit/reporter/test_reporter_common.h"
 
 enum {
@@ -443,6 +444,94 @@ static void windows_of_sums_have_edges(void **state)
 	finish(T0 + 4 * SEC);
 }
 
+static void read_waits(char path[512])
+{
+	char *name;
+
+	snprintf(path, 512, "%s", t.path[0]);
+	name = strrchr(path, '/') + 1;
+	assert_memory_equal(name, "cpu-", 4);
+	memmove(name + 5, name + 4, strlen(name + 4) + 1);
+	memcpy(name, "wait-", 5);
+}
+
+static void the_archive_has_sums_beside(void **state)
+{
+	const Perftools__Profiles__Profile *p;
+	struct reporter_opts o = sum_options();
+	char path[512];
+
+	o.waits = true;
+	start(o);
+	pprof_check_expect(NULL, 0);
+	assert_int_equal(reporter_apart_edge(t.r, T0), T0 + 60 * SEC);
+	assert_int_equal(add_event(T0, CPU, 0, "work"), 0);
+	assert_int_equal(add_sum(T0, WAIT, 5, 7 * MS, "pipe"), 0);
+	assert_int_equal(add_sum(T0 + SEC, QUEUE, 3, MS, "woken"), 0);
+	assert_int_equal(add_sum(T0 + 60 * SEC, WAIT, 9, 9 * MS, "pipe"), 0);
+	reporter_advance(t.r, T0 + 60 * SEC + 1);
+	settle();
+	assert_int_equal(t.written, 1);
+	p = checked(t.path[0]);
+	assert_int_equal(p->n_sample_type, 2);
+	assert_int_equal(pprof_samples(p), 1);
+	assert_int_equal(p->n_sample, 1);
+	read_waits(path);
+	pprof_check_expect(sum_types, ARRAY_SIZE(sum_types));
+	p = checked(path);
+	assert_int_equal(p->n_sample, 2);
+	assert_int_equal(pprof_sum(p, "wait"), 7 * MS);
+	assert_int_equal(pprof_sum(p, "runqueue"), MS);
+	assert_int_equal(p->duration_nanos, 60 * SEC);
+	/* A window of sums only is written, too. */
+	finish(T0 + 61 * SEC);
+	pprof_check_expect(NULL, 0);
+	assert_int_equal(t.written, 2);
+	assert_int_equal(pprof_samples(checked(t.path[1])), 0);
+}
+
+/* Images without end cost no more than half of the samples of a profile of sums. */
+static void sums_of_too_many_images_have_no_labels(void **state)
+{
+	const struct window_opts wo = { .types = sums,
+					.ntypes = ARRAY_SIZE(sums),
+					.events = 1 << WAIT };
+	struct pm_image_info info = { .uid = 7 };
+	struct reporter_trace tr = { .event = WAIT,
+				     .count = 1,
+				     .value = MS,
+				     .reason = "pipe",
+				     .syscall = "read" };
+	struct waits *w = waits_new(&wo);
+	struct window_sample *s;
+	uint64_t all = 0, nobody = 0;
+	const uint32_t n = WAITS_ROWS / 2 + 1000;
+
+	assert_non_null(w);
+	assert_false(waits_any(w));
+	for (uint32_t i = 1; i <= n; i++) {
+		info.serial = info.key.tgid = i;
+		assert_int_equal(waits_add(w, &tr, &info), 0);
+	}
+	/* Another user's are with their labels, and what is there already. */
+	info.uid = 8;
+	info.serial = info.key.tgid = n + 1;
+	assert_int_equal(waits_add(w, &tr, &info), 0);
+	info.uid = 7;
+	info.serial = info.key.tgid = 1;
+	assert_int_equal(waits_add(w, &tr, &info), 0);
+	assert_int_equal(w->folded, 1000);
+	assert_int_equal(w->tables.samples.count, WAITS_ROWS / 2 + 2);
+	STAILQ_FOREACH(s, &w->tables.sample_list, entry) {
+		all += s->values[1];
+		if (!s->image->tgid)
+			nobody += s->values[1];
+	}
+	assert_int_equal(all, (n + 2) * MS);
+	assert_int_equal(nobody, 1000 * MS);
+	waits_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -458,6 +547,8 @@ int main(void)
 		T(samples_are_counted_by_event),
 		T(sums_are_in_windows_of_their_own),
 		T(windows_of_sums_have_edges),
+		T(the_archive_has_sums_beside),
+		T(sums_of_too_many_images_have_no_labels),
 #undef T
 	};
 

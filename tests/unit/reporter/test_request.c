@@ -52,6 +52,10 @@ static void keys(void **state)
 		{ "comm", "a", 0 },
 		{ "comm", "b", 0 },
 		{ "not-comm", "c", 0 },
+		{ "type", "waits", -EINVAL },
+		{ "type", "", -EINVAL },
+		{ "type", "wall", 0 },
+		{ "type", "cpu", -EEXIST },
 		{ "colour", "red", -ENOENT },
 		{ "", "red", -ENOENT },
 		{ "not-from", "1", -ENOENT },
@@ -116,6 +120,14 @@ static void runs_that_fail(void **state)
 		{ { "by" }, { "tree" }, -ENOENT, "no catalog" },
 		/* For these the catalog is not needed. */
 		{ { "pid" }, { "1" }, -ENODATA, "no window" },
+		/* Waits are of images, and their frames are no code. */
+		{ { "type", "tid" }, { "wall", "1" }, -EINVAL, "tid: only" },
+		{ { "thread", "type" }, { "x", "wait" }, -EINVAL, "thread: " },
+		{ { "type", "drop_marks" },
+		  { "runqueue", "1" },
+		  -EINVAL,
+		  "drop_marks: only of type cpu" },
+		{ { "type", "tid" }, { "cpu", "1" }, -ENODATA, "no window" },
 	};
 	char dir[] = "/tmp/test_request.XXXXXX";
 	struct reporter_request_run run = { .archive = dir };

@@ -16,6 +16,7 @@
 static void a_name_tells_time_duration_and_copy(void **state)
 {
 	char stem[STORE_STEM_MAX], name[STORE_FILE_MAX], day[STORE_DAY_MAX];
+	char day_stem[STORE_STEM_MAX];
 	struct store_name n;
 
 	store_stem(stem, "my-host.1/x", WALL0 * (int64_t)SEC, 60 * SEC);
@@ -28,6 +29,16 @@ static void a_name_tells_time_duration_and_copy(void **state)
 	assert_int_equal(n.kind, STORE_GZIP);
 	assert_int_equal(n.stem, strlen(stem) + 3);
 	assert_false(n.tmp);
+	snprintf(name, sizeof(name), "wait-%s-12.pb.gz", stem + 4);
+	assert_true(store_name_parse(name, &n));
+	assert_int_equal(n.kind, store_wait(REPORTER_GZIP));
+	assert_int_equal(n.begin, WALL0);
+	store_name_stem(&n, name, day_stem);
+	assert_memory_equal(day_stem, stem, strlen(stem));
+	assert_string_equal(day_stem + strlen(stem), "-12");
+	store_file(name, stem, store_wait(REPORTER_ZSTD));
+	assert_string_equal(name,
+			    "wait-my-host.1_x-20260821T080000Z-60s.pb.zst");
 	/* A boundary measured a little early, by a clock that is slewed. */
 	store_stem(stem, "h", WALL0 * (int64_t)SEC - 30 * MS, 60 * SEC);
 	assert_string_equal(stem, "cpu-h-20260821T080000Z-60s");
@@ -56,6 +67,9 @@ static void a_name_that_is_not_ours_is_none(void **state)
 		"cpu-h-20260821T080000Z-60s-.pb.gz",
 		"cpu-h-20260821T080000Z-999999999999s.pb.gz",
 		"mem-h-20260821T080000Z-60s.pb.gz",
+		"wait-h-20260821T080000Z-60s.times.zst",
+		"wait--20260821T080000Z-60s.pb.gz",
+		"wait-.pb.gz",
 		"notes.pb.gz",
 	};
 	static const char *const days[] = { "", "2026-08-2", "2026-08-211",
@@ -268,9 +282,9 @@ static int put(int64_t ago, size_t bytes, size_t times,
 		err = store_write_commit(&w);
 	}
 	if (!err && times) {
-		assert_int_equal(store_write_times(&w), 0);
+		assert_int_equal(store_write_beside(&w, STORE_TIMES), 0);
 		fill(w.file.fd, times);
-		assert_int_equal(store_write_commit_times(&w), 0);
+		assert_int_equal(store_write_commit_beside(&w, STORE_TIMES), 0);
 	}
 	store_write_end(&w, stats);
 	return err;
@@ -513,6 +527,87 @@ static void a_left_side_file_is_not_that_of_another_window(void **state)
 	done();
 }
 
+/* Writes a window with its waits. */
+static void put_waits(int64_t ago, size_t bytes, struct store_stats *stats)
+{
+	int64_t begin = (int64_t)time(NULL) - ago;
+	struct store_write w;
+
+	assert_int_equal(store_write_begin(&w, k.store, "h",
+					   begin * (int64_t)SEC, 60 * SEC,
+					   REPORTER_GZIP),
+			 0);
+	fill(w.file.fd, 1000);
+	assert_int_equal(store_write_commit(&w), 0);
+	w.waits = true;
+	if (bytes) {
+		assert_int_equal(
+			store_write_beside(&w, store_wait(REPORTER_GZIP)), 0);
+		fill(w.file.fd, bytes);
+		assert_int_equal(store_write_commit_beside(
+					 &w, store_wait(REPORTER_GZIP)),
+				 0);
+	}
+	store_write_end(&w, stats);
+}
+
+static void waits_come_and_go_with_their_window(void **state)
+{
+	struct store_list list;
+	struct store_stats st;
+	char path[STORE_PATH_MAX];
+
+	open_store((struct reporter_keep){ .bytes = 3500 });
+	put_waits(7200, 500, &st);
+	assert_int_equal(st.archive_bytes, 1500);
+	assert_int_equal(st.archive_windows, 1);
+	put_waits(3600, 0, &st);
+	assert_int_equal(st.waits_failed, 1);
+	assert_int_equal(store_list(&list, t.archive, INT64_MIN, INT64_MAX), 0);
+	assert_int_equal(list.n, 2);
+	assert_int_equal(list.windows[0].bytes, 1000);
+	assert_int_equal(list.windows[0].wait_bytes, 500);
+	assert_int_equal(list.windows[1].wait_bytes, 0);
+	store_window_path(&list.windows[0], STORE_GZIP, path);
+	assert_int_equal(store_wait_bytes(t.archive, path), 500);
+	store_window_path(&list.windows[1], STORE_GZIP, path);
+	assert_int_equal(store_wait_bytes(t.archive, path), 0);
+	assert_int_equal(store_wait_bytes(t.archive, NULL), 0);
+	assert_int_equal(store_wait_bytes(t.archive, "../wait"), 0);
+	store_list_free(&list);
+	assert_int_equal(count_files(".pb.gz"), 3);
+	/* The oldest gives way, with its waits. */
+	put_waits(60, 400, &st);
+	assert_int_equal(k.removed, 1);
+	assert_int_equal(st.archive_bytes, 2400);
+	assert_int_equal(count_files(".pb.gz"), 3);
+	done();
+}
+
+static void waits_without_a_window_are_removed_at_the_start(void **state)
+{
+	struct store_list list;
+	struct store_stats st;
+	char path[STORE_PATH_MAX], full[512];
+
+	open_store((struct reporter_keep){ 0 });
+	put_waits(7200, 500, &st);
+	put_waits(3600, 500, &st);
+	assert_int_equal(store_list(&list, t.archive, INT64_MIN, INT64_MAX), 0);
+	store_window_path(&list.windows[0], STORE_GZIP, path);
+	snprintf(full, sizeof(full), "%s/%s", t.archive, path);
+	assert_int_equal(unlink(full), 0);
+	store_list_free(&list);
+	done();
+	open_store((struct reporter_keep){ 0 });
+	assert_int_equal(count_files(".pb.gz"), 2);
+	assert_int_equal(store_list(&list, t.archive, INT64_MIN, INT64_MAX), 0);
+	assert_int_equal(list.n, 1);
+	assert_int_equal(list.windows[0].wait_bytes, 500);
+	store_list_free(&list);
+	done();
+}
+
 /* What others took meanwhile, as connections do; one more is EMFILE. */
 static void at_the_limit_of_descriptors_a_window_is_written(void **state)
 {
@@ -626,6 +721,8 @@ int main(void)
 		T(free_space_costs_only_what_is_old),
 		T(at_the_limit_of_descriptors_a_window_is_written),
 		T(a_left_side_file_is_not_that_of_another_window),
+		T(waits_come_and_go_with_their_window),
+		T(waits_without_a_window_are_removed_at_the_start),
 		T(the_list_is_in_the_order_of_time),
 #undef T
 	};

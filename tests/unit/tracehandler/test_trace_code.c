@@ -443,6 +443,25 @@ static void test_rows_of_a_bare_file(void **state)
 	finish_all(f);
 }
 
+/* A sample waits until the file is open whose code the memory may be. */
+static void test_maybe_a_copy(void **state)
+{
+	struct fixture *f = begin_code();
+
+	pm.jitdump = false;
+	pm.maybe = true;
+	give_blind(f, 100);
+	assert_int_equal(f->st.stack_no_fp, 0);
+	assert_int_equal(pm.library.rows_asked, 1);
+	pm.maybe = false;
+	while (pm.nrows)
+		answer_rows(-ENODATA, NULL);
+	tick(f, 100);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->st.stack_no_fp, 1);
+	finish_all(f);
+}
+
 /* A perf map has none: nothing waits. */
 static void test_no_rows_of_a_map(void **state)
 {
@@ -484,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_rows_of_a_version),
 		cmocka_unit_test(test_rows_of_two_dumps),
 		cmocka_unit_test(test_rows_of_a_bare_file),
+		cmocka_unit_test(test_maybe_a_copy),
 		cmocka_unit_test(test_no_rows_of_a_map),
 		cmocka_unit_test(test_rows_are_late),
 	};

@@ -67,6 +67,7 @@ struct pm {
 	size_t ndumps; /* ... it has jitdumps of its own */
 	bool hold_rows; /* else answered immediately: no rows */
 	bool bare; /* the library is no ELF file */
+	bool maybe; /* the anonymous memory may be a copy of the library */
 	bool swapped; /* the library is mapped in place of the program */
 	int views;
 	struct rows_ask rows[16];
@@ -127,19 +128,24 @@ static inline enum pm_find find(const struct pm *p, uint64_t addr,
 	struct pm_exe *exe = p->swapped ? &pm.library : &pm.program;
 
 	if (addr - CODE < 0x10000) {
-		*out = (struct pm_mapping){ CODE, CODE + 0x10000, 0x1000, exe,
-					    NULL };
+		*out = (struct pm_mapping){ CODE, CODE + 0x10000, 0x1000,
+					    exe,  NULL,		  NULL };
 		return PM_FOUND;
 	}
 	if (addr - LIB < 0x10000) {
-		*out = (struct pm_mapping){ LIB, LIB + 0x10000, 0x1000,
+		*out = (struct pm_mapping){ LIB,
+					    LIB + 0x10000,
+					    0x1000,
 					    &pm.library,
-					    p->bare ? &pm.anon : NULL };
+					    p->bare ? &pm.anon : NULL,
+					    NULL };
 		return PM_FOUND;
 	}
 	if (addr - JIT < 0x10000) {
-		*out = (struct pm_mapping){ JIT, JIT + 0x10000, 0, &pm.anon,
-					    NULL };
+		*out = (struct pm_mapping){
+			JIT,	  JIT + 0x10000, 0,
+			&pm.anon, NULL,		 p->maybe ? &pm.library : NULL
+		};
 		return PM_FOUND;
 	}
 	return p->elsewhere;

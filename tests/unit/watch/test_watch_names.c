@@ -288,7 +288,7 @@ static void files_have_names(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		memset(&record.fd, 0, sizeof(record.fd));
-		assert_int_equal(decode_fd(ABI_WATCH_FD_FILE, rows[i].text,
+		assert_int_equal(decode_fd(ABI_FD_FILE, rows[i].text,
 					   rows[i].len, &e),
 				 0);
 		assert_string_equal(e.fd.kind, "file");
@@ -323,7 +323,7 @@ static void unix_sockets_have_two_ends(void **state)
 		record.fd.ends.family = 1;
 		record.fd.src_len = (uint16_t)rows[i].src_len;
 		record.fd.flags = rows[i].flags;
-		assert_int_equal(decode_fd(ABI_WATCH_FD_UNIX, rows[i].text,
+		assert_int_equal(decode_fd(ABI_FD_UNIX, rows[i].text,
 					   rows[i].len, &e),
 				 0);
 		assert_string_equal(e.category, "ipc");
@@ -334,8 +334,7 @@ static void unix_sockets_have_two_ends(void **state)
 	}
 	memset(long_one, 'x', sizeof(long_one));
 	record.fd.src_len = 150;
-	assert_int_equal(decode_fd(ABI_WATCH_FD_UNIX, long_one,
-				   sizeof(long_one), &e),
+	assert_int_equal(decode_fd(ABI_FD_UNIX, long_one, sizeof(long_one), &e),
 			 0);
 	assert_int_equal(strlen(e.fd.src), WATCH_ADDRESS_MAX - 1);
 }
@@ -352,7 +351,7 @@ static void no_descriptor_harms(void **state)
 	for (unsigned int kind = 0; kind < 256; kind++) {
 		record.fd.kind = (uint8_t)kind;
 		assert_int_equal(watch_decode(&record, len, &e), 0);
-		assert_true(!e.fd.kind == (kind >= ABI_WATCH_FD_KINDS));
+		assert_true(!e.fd.kind == (kind >= ABI_FD_KINDS));
 		assert_non_null(e.category);
 		assert_int_equal(watch_decode(&record, len - 1, &e), -EINVAL);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * write_json: the whole profile as one object of JSON, for programs that have no reader
+ * json: the whole profile as one object of JSON, for programs that have no reader
  * of pprof. profd(8) describes it: tables of mappings and frames, and samples that refer
  * to them by index. Text is written in pieces.
  */
@@ -178,7 +178,7 @@ static void json_sample(struct query_out *o, const struct reporter_query *q,
 	strbuf_puts(&o->text, "]}");
 }
 
-int query_write_json(struct reporter_query *q, struct sink *sink)
+int write_json(struct reporter_query *q, struct sink *sink)
 {
 	struct query_out o = { .sink = sink, .text = STRBUF_INIT };
 	size_t *first = query_first_lines(q);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * write_pprof: the merged profile as pprof, with the strings that it still refers to;
+ * pprof: the merged profile as pprof, with the strings that it still refers to;
  * see reporter/query/model.h.
  */
 #include <errno.h>
@@ -231,7 +231,7 @@ static void pprof_sample(struct write_pprof *w, const struct query_sample *s)
 	pprof_put(&w->pprof, PPROF_SAMPLE, &m.base);
 }
 
-int query_write_pprof(struct reporter_query *q, struct sink *sink)
+int write_pprof(struct reporter_query *q, struct sink *sink)
 {
 	struct write_pprof *w = calloc(1, sizeof(*w));
 	size_t i;

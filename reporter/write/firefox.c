@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * write_firefox: the "processed profile" of the Firefox Profiler, version 48, which it
+ * firefox: the "processed profile" of the Firefox Profiler, version 48, which it
  * upgrades when it loads it (its docs-developer/processed-profile-format.md and
  * src/types/profile.js). It has a list of threads, each with tables of its own.
  *
@@ -700,7 +700,7 @@ static int firefox_write(struct firefox *f)
 	return err ? err : f->out.failed ? -ENOMEM : 0;
 }
 
-int query_write_firefox(struct reporter_query *q, struct sink *sink)
+int write_firefox(struct reporter_query *q, struct sink *sink)
 {
 	struct firefox f = {
 		.q = q,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * write_speedscope: the format of speedscope, "sampled" profiles, one for each sample
+ * speedscope: the format of speedscope, "sampled" profiles, one for each sample
  * type (https://www.speedscope.app/file-format-schema.json).
  */
 #include <errno.h>
@@ -144,7 +144,7 @@ static void speedscope_type(struct query_out *o, const struct reporter_query *q,
 	strbuf_printf(&o->text, "],\"endValue\":%" PRId64 "}", sum);
 }
 
-int query_write_speedscope(struct reporter_query *q, struct sink *sink)
+int write_speedscope(struct reporter_query *q, struct sink *sink)
 {
 	struct query_out o = { .sink = sink, .text = STRBUF_INIT };
 	size_t i;

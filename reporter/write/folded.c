@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * write_folded: "ROOT;...;LEAF VALUE" for each stack, as flamegraph.pl, inferno and
+ * folded: "ROOT;...;LEAF VALUE" for each stack, as flamegraph.pl, inferno and
  * speedscope read it (https://github.com/brendangregg/FlameGraph). In names ';' and
  * line ends would be separators, so they are replaced.
  */
@@ -53,7 +53,7 @@ static int folded_compare(const void *a, const void *b)
 	return 0;
 }
 
-int query_write_folded(struct reporter_query *q, struct sink *sink)
+int write_folded(struct reporter_query *q, struct sink *sink)
 {
 	struct query_out o = { .sink = sink, .text = STRBUF_INIT };
 	size_t i, n = q->nsamples;

@@ -28,63 +28,24 @@
 /* By number of a system call, see ABI_WAIT_CALLS. Set before load. */
 const volatile __u8 wait_calls[ABI_WAIT_CALLS];
 
-/* By type of the mode; it is ABI_WAIT_FD_NONE for types that no descriptor has. */
-static const volatile __u8 wait_fd_types[16] = {
-	[MODE_FIFO] = ABI_WAIT_FD_PIPE, [MODE_CHAR] = ABI_WAIT_FD_CHAR,
-	[MODE_DIR] = ABI_WAIT_FD_DIR,	[MODE_BLOCK] = ABI_WAIT_FD_BLOCK,
-	[MODE_FILE] = ABI_WAIT_FD_FILE, [MODE_SOCKET] = ABI_WAIT_FD_SOCKET,
+/* By the kind of the descriptor, of calls such as read(2). 0: no more is known. */
+static const volatile __u8 wait_fd_reasons[32] = {
+	[ABI_FD_FILE] = ABI_WAIT_DISK,	   [ABI_FD_DIR] = ABI_WAIT_DISK,
+	[ABI_FD_BLOCK] = ABI_WAIT_DISK,	   [ABI_FD_FIFO] = ABI_WAIT_PIPE,
+	[ABI_FD_PIPE] = ABI_WAIT_PIPE,	   [ABI_FD_SOCKET] = ABI_WAIT_SOCKET,
+	[ABI_FD_EPOLL] = ABI_WAIT_POLL,	   [ABI_FD_IO_URING] = ABI_WAIT_POLL,
+	[ABI_FD_TIMERFD] = ABI_WAIT_SLEEP,
 };
-
-/* By the descriptor, of calls such as read(2). */
-static const volatile __u8 wait_fd_reasons[16] = {
-	[ABI_WAIT_FD_NONE] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_FILE] = ABI_WAIT_DISK,
-	[ABI_WAIT_FD_DIR] = ABI_WAIT_DISK,	 [ABI_WAIT_FD_BLOCK] = ABI_WAIT_DISK,
-	[ABI_WAIT_FD_CHAR] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_PIPE] = ABI_WAIT_PIPE,
-	[ABI_WAIT_FD_SOCKET] = ABI_WAIT_SOCKET,	 [ABI_WAIT_FD_EPOLL] = ABI_WAIT_POLL,
-	[ABI_WAIT_FD_EVENTFD] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_TIMERFD] = ABI_WAIT_SLEEP,
-	[ABI_WAIT_FD_SIGNALFD] = ABI_WAIT_OTHER, [ABI_WAIT_FD_INOTIFY] = ABI_WAIT_OTHER,
-	[ABI_WAIT_FD_IO_URING] = ABI_WAIT_POLL,	 [ABI_WAIT_FD_OTHER] = ABI_WAIT_OTHER,
-};
-
-/* Of an anonymous inode only the name tells what it is of. */
-static __always_inline __u32 wait_fd_anonymous(const struct file *file)
-{
-	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
-	__u64 name = 0;
-
-	bpf_probe_read_kernel(&name, sizeof(name), text);
-	switch (name) {
-	case FILE_IS_EPOLL:
-		return ABI_WAIT_FD_EPOLL;
-	case FILE_IS_EVENTFD:
-		return ABI_WAIT_FD_EVENTFD;
-	case FILE_IS_TIMERFD:
-		return ABI_WAIT_FD_TIMERFD;
-	case FILE_IS_SIGNALFD:
-		return ABI_WAIT_FD_SIGNALFD;
-	case FILE_IS_IO_URING:
-		return ABI_WAIT_FD_IO_URING;
-	case FILE_IS_INOTIFY:
-		return ABI_WAIT_FD_INOTIFY;
-	}
-	return ABI_WAIT_FD_OTHER;
-}
 
 /* The kind of a descriptor. */
 static __always_inline __u32 wait_fd_kind(struct task_struct *task, __u64 fd)
 {
 	struct file *file = file_at(task->files, fd);
-	struct inode *inode;
-	__u32 kind;
 
 	if (!file)
-		return ABI_WAIT_FD_NONE;
-	inode = BPF_CORE_READ(file, f_inode);
-	kind = wait_fd_types[MODE_TYPE(BPF_CORE_READ(inode, i_mode))];
-	/* Without a type; since 6.16 as a file. */
-	if (kind > ABI_WAIT_FD_FILE || BPF_CORE_READ(inode, i_sb, s_magic) != ANON_INODE_FS_MAGIC)
-		return kind;
-	return wait_fd_anonymous(file);
+		return ABI_FD_NONE;
+	return file_kind(CAST_READ(struct file, file, f_inode),
+			 CAST_READ(struct file, file, f_path.dentry));
 }
 
 /* The kernel's part of the reason: of a state that is no sleep for what the call is for. */
@@ -138,7 +99,7 @@ static __always_inline __u32 task_call(struct task_struct *task, __u64 *arg)
 static __always_inline __u32 wait_what(struct task_struct *task, __u32 state)
 {
 	struct task_struct *cast = task_cast(task);
-	__u32 fd = ABI_WAIT_FD_NONE, reason = 0, call;
+	__u32 fd = ABI_FD_NONE, reason = 0, call;
 	__u64 arg;
 	__u32 nr = task_call(task, &arg);
 
@@ -148,7 +109,7 @@ static __always_inline __u32 wait_what(struct task_struct *task, __u32 state)
 		if (call & ABI_WAIT_CALL_FD)
 			fd = wait_fd_kind(cast, arg);
 		if (!reason && fd)
-			reason = wait_fd_reasons[fd & 15];
+			reason = wait_fd_reasons[fd & 31];
 	}
 	reason = reason_of_state(cast, state, nr, reason);
 	return ABI_WAIT_WHAT(nr, reason, fd);
@@ -164,7 +125,7 @@ static __always_inline bool task_throttled(struct task_struct *task)
 	       task->se.cfs_rq->throttle_count > 0;
 }
 
-#define QUEUE_WHAT(reason) ABI_WAIT_WHAT(ABI_WAIT_NO_CALL, reason, ABI_WAIT_FD_NONE)
+#define QUEUE_WHAT(reason) ABI_WAIT_WHAT(ABI_WAIT_NO_CALL, reason, ABI_FD_NONE)
 
 /* Why a task that could run leaves its CPU. An interrupt of user code has no number. */
 static __always_inline __u32 preempt_what(struct task_struct *task, bool preempt)

@@ -25,8 +25,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "bpf/wait_reason.bpf.h"
-#include "bpf/wait_sum.bpf.h"
+#include "bpf/wait/wait_reason.bpf.h"
+#include "bpf/wait/wait_site.bpf.h"
+#include "bpf/wait/wait_sum.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -57,6 +58,8 @@ struct thread {
 	__u32 head; /* the sum of its time on a CPU */
 	__u32 queue_sum; /* of the interval in the run queue, now or next */
 	__u32 wait_sum; /* likewise, of the wait; 0: not known (FOUND) */
+	__u64 seed; /* of its image's sites */
+	__u64 last_site[LAST_SUMS];
 	__u32 last_what[LAST_SUMS], last_sum[LAST_SUMS];
 };
 
@@ -90,38 +93,61 @@ static __always_inline void thread_set_image(struct thread *t, struct task_struc
 	t->key.exec_id = cast->self_exec_id;
 	t->key.tgid = cast->tgid;
 	t->key.what = ABI_WAIT_WHAT_ON;
+	t->key.site = 0;
+	t->seed = site_mix(site_mix(wait_seed, t->key.start_boottime),
+			   (__u64)t->key.tgid << 32 ^ t->key.exec_id);
 	t->uid = cast->real_cred->uid.val;
 	__builtin_memset(t->last_what, 0, sizeof(t->last_what));
 	t->head = sum_find(&t->key, t->uid, 0);
 }
 
-/* The sum for 'what': those of an image without a head find no room either. */
-static __noinline __u32 thread_find_sum(struct thread *t, __u32 what)
+/*
+ * The sum for 'what' and a site. A new site's is made when its stack was copied: else it is
+ * the sum of waits whose site was not, for that reason. Sums of an image without a head
+ * find no room either.
+ */
+static __noinline __u32 thread_find_sum(struct thread *t, __u32 what, __u64 site, __u64 now)
 {
-	__u32 i;
+	struct abi_wait_sum *head;
+	__u32 i, *known;
 
 	if (!t)
 		return 0;
 	i = t->head;
-	if (i < ABI_WAIT_RESERVED)
+	head = sum_at(i);
+	if (i < ABI_WAIT_RESERVED || !head)
 		return ABI_WAIT_WHAT_REASON(what);
 	t->key.what = what;
+	t->key.site = site;
+	if (site >= ABI_WAIT_SITE_LEAST) {
+		known = bpf_map_lookup_elem(&wait_index, &t->key);
+		if (known && !wait_copy_all)
+			return *known;
+		t->key.site = site_copy(head, sum_user(t->uid), site, now) ?: site;
+	}
 	return sum_find(&t->key, t->uid, i);
 }
 
-static __always_inline __u32 thread_sum(struct thread *t, __u32 what)
+static __always_inline __u32 thread_sum(struct thread *t, __u32 what, __u64 site, __u64 now)
 {
-	__u32 at = (what ^ what >> 8 ^ what >> 16) & (LAST_SUMS - 1), i;
+	__u32 at = (what ^ what >> 8 ^ what >> 16 ^ site) & (LAST_SUMS - 1), i;
 
-	if (t->last_what[at] == what)
+	if (t->last_what[at] == what && t->last_site[at] == site && !wait_copy_all)
 		return t->last_sum[at];
-	i = thread_find_sum(t, what);
-	/* One that found no room may find it the next time. */
-	if (i >= ABI_WAIT_RESERVED) {
+	i = thread_find_sum(t, what, site, now);
+	/* What found no room, or was not copied, may be the next time. */
+	if (i >= ABI_WAIT_RESERVED && t->key.site == site) {
 		t->last_what[at] = what;
+		t->last_site[at] = site;
 		t->last_sum[at] = i;
 	}
 	return i;
+}
+
+/* Of what has no site: not a wait, or found in it. */
+static __always_inline __u32 thread_plain_sum(struct thread *t, __u32 what)
+{
+	return thread_sum(t, what, ABI_WAIT_SITE_NONE, 0);
 }
 
 /* The sum that an interval of this state belongs to; 'found': of STATE_FOUND. */
@@ -160,7 +186,7 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 {
 	struct task_struct *cast = task_cast(task);
 	struct thread *t = thread_of(task);
-	__u32 to = STATE_WAITS, queued, waited;
+	__u32 to = STATE_WAITS, queued, waited, what;
 	__u64 old, cpu;
 
 	if (!t || !t->word)
@@ -171,14 +197,16 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 		to = STATE_DEAD;
 	} else if (!state) {
 		to = STATE_QUEUED;
-		t->queue_sum = thread_sum(t, preempt_what(task, preempt));
+		t->queue_sum = thread_plain_sum(t, preempt_what(task, preempt));
 	} else if (!cast->__state) {
 		/* A signal was pending: it stays in the run queue. Before 6.13 'state' is
 		 * what it was before that was seen. */
 		to = STATE_QUEUED;
-		t->queue_sum = thread_sum(t, woken_what(task));
+		t->queue_sum = thread_plain_sum(t, woken_what(task));
 	} else {
-		t->wait_sum = thread_sum(t, wait_what(task, state));
+		what = wait_what(task, state);
+		t->wait_sum = thread_sum(
+			t, what, site_of(task, t->head, t->seed, ABI_WAIT_WHAT_NR(what)), now);
 	}
 	old = __sync_lock_test_and_set(&t->word, WORD(now, to));
 	cpu = cast->se.sum_exec_runtime - t->cpu_ns;
@@ -236,8 +264,8 @@ static __always_inline void thread_wake(struct task_struct *task)
 		return;
 	now = bpf_ktime_get_boot_ns();
 	if (!t->wait_sum)
-		t->wait_sum = thread_sum(t, QUEUE_WHAT(ABI_WAIT_OTHER));
-	t->queue_sum = thread_sum(t, woken_what(task));
+		t->wait_sum = thread_sum(t, QUEUE_WHAT(ABI_WAIT_OTHER), ABI_WAIT_SITE_BEFORE, 0);
+	t->queue_sum = thread_plain_sum(t, woken_what(task));
 	/* The iterator may cut the interval meanwhile, once for each of its runs. */
 	for (int i = 0; i < 4; i++) {
 		if (__sync_val_compare_and_swap(&t->word, old, WORD(now, STATE_QUEUED)) == old) {
@@ -285,6 +313,21 @@ static __always_inline void thread_begin(struct thread *t, __u32 state)
 		sum_enter(t->head);
 }
 
+/* A new process has the mappings of the one that forks, whose context this is. */
+static __always_inline void thread_inherit(const struct thread *t)
+{
+	struct thread *parent = thread_of(bpf_get_current_task_btf());
+	struct abi_wait_sum *to = sum_at(t->head), *from;
+
+	if (!parent || parent->head == t->head || parent->key.exec_id != t->key.exec_id)
+		return;
+	from = sum_at(parent->head);
+	if (!from || !to || t->head < ABI_WAIT_RESERVED || to->spans[0].len)
+		return;
+	for (int i = 0; i < ABI_WAIT_SPANS; i++)
+		to->spans[i] = from->spans[i];
+}
+
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(wait_wakeup_new, struct task_struct *task)
 {
@@ -294,7 +337,8 @@ int BPF_PROG(wait_wakeup_new, struct task_struct *task)
 		return 0;
 	thread_set_image(t, task);
 	t->cpu_ns = task->se.sum_exec_runtime;
-	t->queue_sum = thread_sum(t, QUEUE_WHAT(ABI_WAIT_NEW));
+	thread_inherit(t);
+	t->queue_sum = thread_plain_sum(t, QUEUE_WHAT(ABI_WAIT_NEW));
 	thread_begin(t, STATE_QUEUED);
 	return 0;
 }
@@ -337,8 +381,12 @@ static __always_inline void thread_found(struct thread *t, struct task_struct *t
 		return;
 	thread_set_image(t, task);
 	t->cpu_ns = cast->se.sum_exec_runtime;
-	t->queue_sum = thread_sum(t, QUEUE_WHAT(ABI_WAIT_PREEMPTED));
-	t->wait_sum = state ? thread_sum(t, wait_what(task, state)) : 0;
+	t->queue_sum = thread_plain_sum(t, QUEUE_WHAT(ABI_WAIT_PREEMPTED));
+	t->wait_sum = 0;
+	if (state)
+		t->wait_sum = thread_sum(
+			t, wait_what(task, state),
+			cast->flags & PF_KTHREAD ? ABI_WAIT_SITE_NONE : ABI_WAIT_SITE_BEFORE, 0);
 	thread_begin(t, STATE_FOUND);
 }
 

@@ -74,14 +74,22 @@ static __always_inline __u32 sum_user(__u32 uid)
 	return (uid ^ wait_seed) * 2654435761U >> 22; /* ABI_WAIT_USERS */
 }
 
+/* Whether a user may have one more of 'limit'. */
+static __always_inline bool sum_room(__u32 user, __u32 limit)
+{
+	__u64 used = wait_counters.used;
+
+	return used < limit && wait_users[user & (ABI_WAIT_USERS - 1)] < limit - used;
+}
+
 /* The number of an unused one; 0: there is none for this user. */
 static __always_inline __u32 sum_take(__u32 user)
 {
-	__u64 used = wait_counters.used, fresh;
+	__u64 fresh;
 	__u32 i = 0;
 
 	user &= ABI_WAIT_USERS - 1;
-	if (used >= wait_limit || wait_users[user] >= wait_limit - used)
+	if (!sum_room(user, wait_limit))
 		return 0;
 	if (bpf_map_pop_elem(&wait_free, &i)) {
 		fresh = __sync_fetch_and_add(&wait_fresh, 1);
@@ -122,6 +130,7 @@ static __always_inline __u32 sum_make(const struct abi_wait_key *key, __u32 uid,
 	s->key.start_boottime = key->start_boottime;
 	s->key.exec_id = key->exec_id;
 	s->key.tgid = key->tgid;
+	s->key.site = key->site;
 	barrier();
 	s->key.what = key->what; /* the last: now user space reads it */
 	if (!bpf_map_update_elem(&wait_index, key, &i, BPF_NOEXIST))

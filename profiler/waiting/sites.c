@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sites: see profiler/waiting/sites.h. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "profiler/waiting/sites.h"
+
+#define SITES_BYTES ((size_t)16 << 20)
+/* Sums are read once a second, and given some seconds later, when names are late. */
+#define SITES_UNUSED_NS (10 * CLOCK_NSEC_PER_SEC)
+
+int waiting_sites_init(struct waiting_sites *ws, struct trace_handler *th)
+{
+	*ws = (struct waiting_sites){ .th = th };
+	TAILQ_INIT(&ws->unused);
+	return hash_init(&ws->known, 0);
+}
+
+static void sites_forget_stack(struct waiting_sites *ws, struct waiting_site *s)
+{
+	if (s->stack)
+		trace_handler_unkeep(ws->th, s->stack);
+	s->stack = NULL;
+	s->memo = (struct reporter_memo){ 0 };
+	ws->bytes -= s->bytes;
+	ws->users[s->user] -= s->bytes;
+	s->bytes = 0;
+}
+
+static void sites_drop(struct waiting_sites *ws, struct waiting_site *s)
+{
+	hash_remove(&ws->known, &s->node);
+	if (!s->sums)
+		TAILQ_REMOVE(&ws->unused, s, link);
+	sites_forget_stack(ws, s);
+	free(s);
+}
+
+void waiting_sites_fini(struct waiting_sites *ws)
+{
+	struct hash_node *n, *next;
+	size_t i;
+
+	if (!ws->known.buckets)
+		return;
+	hash_for_each(&ws->known, i, n, next)
+		sites_drop(ws, container_of(n, struct waiting_site, node));
+	hash_fini(&ws->known);
+	free(ws->frames);
+}
+
+struct waiting_site *waiting_sites_find(struct waiting_sites *ws, uint64_t site)
+{
+	struct waiting_site *s;
+
+	HASH_FIND(s, &ws->known, site, node, s->site == site);
+	return s;
+}
+
+/* The site, made if need be, without sums then. NULL: no memory. */
+static struct waiting_site *sites_get(struct waiting_sites *ws, uint64_t site)
+{
+	struct waiting_site *s = waiting_sites_find(ws, site);
+
+	if (s)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->site = site;
+	hash_insert(&ws->known, &s->node, site);
+	TAILQ_INSERT_TAIL(&ws->unused, s, link);
+	return s;
+}
+
+static uint32_t sites_user(const struct reporter_trace *t)
+{
+	struct pm_image_info info;
+
+	pm_image_info(t->image, &info);
+	return info.uid % WAITING_SITES_USERS;
+}
+
+static bool sites_room(const struct waiting_sites *ws, uint32_t user,
+		       size_t bytes)
+{
+	return ws->bytes + bytes <= SITES_BYTES &&
+	       ws->users[user] + bytes <= SITES_BYTES - ws->bytes;
+}
+
+/* The frames of a site's stack, in ws->frames. False: no memory. */
+static bool sites_frames(struct waiting_sites *ws, const struct waiting_site *s,
+			 size_t *np)
+{
+	size_t n = trace_handler_kept(s->stack, NULL, 0);
+	struct reporter_frame *frames;
+
+	*np = n;
+	if (n > ws->cap) {
+		frames = realloc(ws->frames, n * sizeof(*frames));
+		if (!frames)
+			return false;
+		ws->frames = frames;
+		ws->cap = n;
+	}
+	trace_handler_kept(s->stack, ws->frames, n);
+	return true;
+}
+
+/* What ends with a mark says why it is not whole. */
+static bool sites_whole(const struct reporter_frame *frames, size_t n)
+{
+	return n && frames[n - 1].place.kind != REPORTER_PLACE_MARK;
+}
+
+/*
+ * Two threads may have copied it at the same time. True: the new one is better: that of
+ * before came when not all tables were there.
+ */
+static bool sites_compare(struct waiting_sites *ws,
+			  const struct waiting_site *s,
+			  const struct reporter_trace *t)
+{
+	size_t n, i;
+
+	if (!sites_whole(t->frames, t->nframes) || !sites_frames(ws, s, &n))
+		return false;
+	if (!sites_whole(ws->frames, n))
+		return true;
+	for (i = 0; i < n && i < t->nframes; i++)
+		if (!reporter_place_equal(&ws->frames[i].place,
+					  &t->frames[i].place))
+			break;
+	ws->again++;
+	ws->differ += i < n || n != t->nframes;
+	return false;
+}
+
+void waiting_sites_add(struct waiting_sites *ws, const struct reporter_trace *t,
+		       uint64_t now)
+{
+	size_t bytes = sizeof(struct waiting_site) +
+		       t->nframes * sizeof(struct trace_frame *);
+	struct waiting_site *s;
+	uint32_t user = sites_user(t);
+
+	s = sites_room(ws, user, bytes) ? sites_get(ws, t->value) : NULL;
+	if (!s) {
+		ws->refused++;
+		return;
+	}
+	if (!s->sums) {
+		TAILQ_REMOVE(&ws->unused, s, link);
+		TAILQ_INSERT_TAIL(&ws->unused, s, link);
+		s->since = now;
+	}
+	if (s->stack && !sites_compare(ws, s, t))
+		return;
+	sites_forget_stack(ws, s);
+	s->stack = trace_handler_keep(ws->th);
+	if (!s->stack) {
+		ws->refused++;
+		return;
+	}
+	s->user = user;
+	s->bytes = bytes;
+	ws->bytes += bytes;
+	ws->users[user] += bytes;
+}
+
+void waiting_sites_use(struct waiting_sites *ws, uint64_t site)
+{
+	struct waiting_site *s = sites_get(ws, site);
+
+	if (s && !s->sums++)
+		TAILQ_REMOVE(&ws->unused, s, link);
+}
+
+/* Without memory its use was not counted. */
+void waiting_sites_unuse(struct waiting_sites *ws, uint64_t site)
+{
+	struct waiting_site *s = waiting_sites_find(ws, site);
+
+	if (!s || !s->sums || --s->sums)
+		return;
+	TAILQ_INSERT_HEAD(&ws->unused, s, link);
+	sites_drop(ws, s);
+}
+
+void waiting_sites_tick(struct waiting_sites *ws, uint64_t now)
+{
+	struct waiting_site *s;
+
+	while ((s = TAILQ_FIRST(&ws->unused)) &&
+	       s->since + SITES_UNUSED_NS < now)
+		sites_drop(ws, s);
+}
