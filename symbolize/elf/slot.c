@@ -220,6 +220,9 @@ int symbolizer_slot_find(struct symbolizer_elf *e, struct symbolizer_slot *slot)
 	if (!e->is64 || e->machine != ARCH_MACHINE ||
 	    !symbolizer_elf_find_phdr(e, PT_TLS, &ph))
 		return 0;
+	err = symbolizer_elf_tables(e);
+	if (err)
+		return err;
 	program = slot_program(e);
 	err = slot_symbol(
 		e, program && !symbolizer_elf_find_phdr(e, PT_INTERP, &ph),
@@ -233,4 +236,10 @@ int symbolizer_slot_find(struct symbolizer_elf *e, struct symbolizer_slot *slot)
 	if (!err)
 		err = slot_relocations(e, DT_JMPREL, DT_PLTRELSZ, index, slot);
 	return err;
+}
+
+bool symbolizer_slot_valid(const struct symbolizer_slot *slot)
+{
+	return slot->model < SYMBOLIZER_N_SLOTS && slot->pair <= 1 &&
+	       (slot->model == SYMBOLIZER_SLOT_EXEC) == (slot->offset < 0);
 }

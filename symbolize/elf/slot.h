@@ -12,31 +12,15 @@
 #define SYMBOLIZE_SLOT_H
 
 #include "symbolize/elf/elf.h"
-
-#define SYMBOLIZER_SLOT_NAME "otel_thread_ctx_v1"
-
-/* How code finds the variable, from the thread pointer tp ("ELF Handling For TLS"). */
-enum symbolizer_slot_model {
-	SYMBOLIZER_SLOT_NONE, /* not defined here, or no code here uses it */
-	SYMBOLIZER_SLOT_EXEC, /* tp + offset */
-	SYMBOLIZER_SLOT_INITIAL, /* tp + the word at 'where' */
-	SYMBOLIZER_SLOT_DESC, /* the TLS descriptor at 'where' */
-	SYMBOLIZER_SLOT_MODULE, /* module: the word at 'where'; see 'pair' */
-};
-
-struct symbolizer_slot {
-	enum symbolizer_slot_model model;
-	/* EXEC: from tp, negative. Else: in the file's block of such variables. */
-	int64_t offset;
-	uint64_t where; /* address in the file */
-	bool pair; /* MODULE: the loader sets the offset, too: the word behind */
-};
+#include "symbolize/symbolize.h"
 
 /*
- * 'e' has its tables. 0, then 'slot' is set, or -errno: the file could not be read.
- * A file of another machine has none.
+ * 'e' has no tables yet, and gets them if the file has thread-local variables. 0, then
+ * 'slot' is set, or -errno: the file could not be read. A file of another machine has none.
  */
 int symbolizer_slot_find(struct symbolizer_elf *e,
 			 struct symbolizer_slot *slot);
+/* Whether it is one that symbolizer_slot_find() may give. */
+bool symbolizer_slot_valid(const struct symbolizer_slot *slot);
 
 #endif /* SYMBOLIZE_SLOT_H */

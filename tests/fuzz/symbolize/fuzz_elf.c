@@ -83,11 +83,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	symbolizer_elf_build_id(&e, id, sizeof(id));
 	if (symbolizer_debugfile_open(&d, &e, &ask) != -ENOENT)
 		abort();
+	if (!symbolizer_slot_find(&e, &slot) && !symbolizer_slot_valid(&slot))
+		abort();
+	symbolizer_elf_fini(&e);
+	if (symbolizer_elf_init_any(&e, &src))
+		abort();
 	if (symbolizer_elf_tables(&e))
 		goto out;
-	if (!symbolizer_slot_find(&e, &slot) &&
-	    slot.model > SYMBOLIZER_SLOT_MODULE)
-		abort();
 	if (symbolizer_index_new(&x, &e, &ask) == 0) {
 		walk(x, &e);
 		symbolizer_index_free(x);
