@@ -76,6 +76,7 @@ static void engine_mapping(void *arg, const struct pm_map_event *ev)
 	if (ev->kind != PM_MAP_KSYMBOL) {
 		pm_map_event(e->pm, ev);
 		waiting_mapped(e->waiting, ev->tgid);
+		tracing_mapped(&e->tracing, ev->tgid);
 	}
 	if (lost)
 		rescan_after_loss(e->rescan);
@@ -306,6 +307,7 @@ static void engine_tick(void *arg)
 
 	engine_drain(e);
 	watching_read(&e->watching);
+	tracing_tick(&e->tracing, now);
 	waiting_tick(e->waiting, now, engine_done(e));
 	if (engine_finishing(e, now))
 		return;
@@ -463,6 +465,7 @@ void engine_free(struct engine *e)
 	/* It holds frames of the trace handler, which may still resolve stacks. */
 	waiting_free(e->waiting);
 	e->waiting = NULL;
+	tracing_fini(&e->tracing);
 	/* From right to left: a part uses the parts to its left. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);

@@ -51,6 +51,7 @@ struct engine_opts {
 	enum reporter_args archive_args;
 	bool watch; /* /api/watch is allowed */
 	bool wait_copy_all; /* for tests: waiting_opts.copy_all */
+	bool traces; /* samples have the ids of traces; only with BPF */
 	bool wait; /* also why threads do not run; only with BPF */
 	struct reporter_keep keep;
 	const char *const *listen;

@@ -363,6 +363,30 @@ static struct window_image *window_get_image(struct window *w,
 	return window_label_image(w, img, info) ? NULL : img;
 }
 
+static bool window_hex(struct window *w, const uint8_t *id, size_t len,
+		       uint32_t *idp)
+{
+	char text[2 * WINDOW_TRACE_LEN + 1];
+
+	for (size_t i = 0; i < len; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	return window_string(w, text, idp);
+}
+
+/* Any program can have as many as it likes. */
+static bool window_get_trace(struct window *w, const struct reporter_trace *t,
+			     struct window_sample *key)
+{
+	if (!w->opts.traces || !t->trace_id)
+		return true;
+	if (w->ntraces >= WINDOW_TRACES) {
+		w->untraced++;
+		return true;
+	}
+	return window_hex(w, t->trace_id, WINDOW_TRACE_LEN, &key->trace) &&
+	       window_hex(w, t->span_id, WINDOW_SPAN_LEN, &key->span);
+}
+
 /* What identifies a sample, beside its image and stack. */
 static bool window_get_key(struct window *w, const struct reporter_trace *t,
 			   struct window_sample *key)
@@ -370,8 +394,9 @@ static bool window_get_key(struct window *w, const struct reporter_trace *t,
 	key->tid = t->tid;
 	return window_string(w, t->thread, &key->thread) &&
 	       window_string(w, t->reason, &key->reason) &&
-	       window_string(w, t->syscall, &key->syscall) &&
-	       window_string(w, t->fd, &key->fd);
+	       (t->reason ? window_string(w, t->syscall, &key->syscall) &&
+				    window_string(w, t->fd, &key->fd)
+			  : window_get_trace(w, t, key));
 }
 
 static bool window_is_sample(const struct window_sample *a,
@@ -391,7 +416,8 @@ window_get_sample(struct window *w, struct window_sample *key, bool room)
 	struct window_sample *s;
 
 	h = hash_mix(h, (uint64_t)key->tid << 32 | key->thread);
-	if (key->reason)
+	/* Or the trace. */
+	if (key->reason || key->trace)
 		h = hash_mix(h, (uint64_t)key->syscall << 32 | key->fd);
 	HASH_FIND(s, &w->samples, h, node, window_is_sample(s, key));
 	if (s || !room)
@@ -402,6 +428,7 @@ window_get_sample(struct window *w, struct window_sample *key, bool room)
 		return NULL;
 	*s = *key;
 	s->id = w->samples.count;
+	w->ntraces += !s->reason && s->trace;
 	memset(s->values, 0, w->ncolumns * sizeof(*s->values));
 	hash_insert(&w->samples, &s->node, h);
 	STAILQ_INSERT_TAIL(&w->sample_list, s, entry);
