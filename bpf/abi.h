@@ -159,7 +159,8 @@ struct abi_module {
 	X(BYTES, bytes, "bytes written to the ring")                           \
 	X(TRACED, traced, "samples with the ids of a trace")                   \
 	X(TRACE_NONE, trace_none, "... outside of any trace")                  \
-	X(TRACE_INVALID, trace_invalid, "... whose ids were being written")    \
+	X(TRACE_TORN, trace_torn, "... whose ids were being written")          \
+	X(TRACE_INVALID, trace_invalid, "... whose record is not one of ids")  \
 	X(TRACE_UNSET, trace_unset, "... of threads that no tracer has used")  \
 	X(TRACE_UNREAD, trace_unread, "... whose ids could not be read")       \
 	X(TRACE_UNLOADED, trace_unloaded, "... after the tracer was unloaded")

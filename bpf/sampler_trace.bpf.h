@@ -97,7 +97,7 @@ static __always_inline __u32 trace_read(const struct abi_trace_slot *slot, __u64
 	if (bpf_probe_read_user(&r, sizeof(r), (void *)record))
 		return ABI_SAMPLER_TRACE_UNREAD;
 	if (r.valid != 1)
-		return ABI_SAMPLER_TRACE_INVALID;
+		return r.valid ? ABI_SAMPLER_TRACE_INVALID : ABI_SAMPLER_TRACE_TORN;
 	__builtin_memcpy(out->trace_id, r.trace_id, sizeof(r.trace_id));
 	__builtin_memcpy(out->span_id, r.span_id, sizeof(r.span_id));
 	out->flags = r.flags;

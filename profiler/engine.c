@@ -112,6 +112,7 @@ static void engine_sampled(struct engine *e, const struct abi_sample *sample)
 	}
 	if (img && named)
 		pm_image_named(img, sample->comm);
+	tracing_sampled(&e->tracing, &sample->key);
 	trace_handler_sample(e->th, sample, sample->size);
 }
 
@@ -333,6 +334,7 @@ static bool engine_busy(void *arg, uint64_t now)
 	const struct engine *e = arg;
 
 	return e->source.row->often || rescan_pending(e->rescan) ||
+	       tracing_busy(&e->tracing, now) ||
 	       trace_handler_due(e->th) <
 		       clock_awake_ns() + ENGINE_AWAITED_NS ||
 	       MIN(reporter_due(e->reporter), waiting_due(e->waiting)) <

@@ -438,7 +438,7 @@ static int engine_open_tracing(struct engine *e, const char **what)
 		return 0;
 	*what = "--traces needs BPF, which cannot be used here";
 	if (!e->source.row->trace_slot)
-		return -ENOTSUP;
+		return e->opts.traces_needed ? -ENOTSUP : 0;
 	*what = "memory";
 	return tracing_init(&e->tracing, &opts);
 }

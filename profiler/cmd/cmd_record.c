@@ -618,6 +618,7 @@ static int open_engine(struct record *r)
 		.all_names = true,
 		.wait = r->o->wait,
 		.traces = r->o->traces,
+		.traces_needed = true,
 	};
 	char msg[512];
 	int err = record_list_pids(r, &eo);

@@ -55,7 +55,7 @@ bool tracing_is_context(const char *line, size_t len)
 	return false;
 }
 
-static bool find_context(int dir, struct patience_job *job)
+static bool find_context(int dir)
 {
 	int fd = openat(dir, "maps", O_RDONLY | O_CLOEXEC);
 	char buf[FIND_MAPS_STEP];
@@ -68,7 +68,6 @@ static bool find_context(int dir, struct patience_job *job)
 		return false;
 	while (!found && all < FIND_MAPS_MAX &&
 	       (n = read(fd, buf + have, sizeof(buf) - have)) > 0) {
-		patience_step(job);
 		all += (size_t)n;
 		have += (size_t)n;
 		for (p = buf; !found && (nl = memchr(p, '\n', have));
@@ -230,8 +229,8 @@ static enum tracing_found find_image(struct tracing_find *f, int dir)
 		return TRACING_GONE;
 	if (procfs_stat_at(dir, &st) &&
 	    st.start == procfs_tick_of(f->key.start_boottime))
-		found = find_context(dir, &f->job) ? find_slot(f, dir, mem)
-						   : TRACING_NO_CONTEXT;
+		found = find_context(dir) ? find_slot(f, dir, mem)
+					  : TRACING_NO_CONTEXT;
 	close(mem);
 	return found;
 }

@@ -15,23 +15,22 @@
 #include "bpf/abi_trace.h"
 #include "symbolize/symbolize.h"
 
-/* How a search ended. X(NAME, "text") */
-#define TRACING_FINDS(X)                                        \
-	X(FOUND, "found")                                       \
-	X(GONE, "it ended, or cannot be read")                  \
-	X(NO_CONTEXT, "its tracer has published no context")    \
-	X(NOT_READY, "the loader has not relocated its tracer") \
-	X(UNKNOWN, "the loader's words are not understood")
+/* How a search ended. X(NAME, name, "text") */
+#define TRACING_FINDS(X)                                                   \
+	X(FOUND, found, "found")                                           \
+	X(GONE, gone, "it ended, or cannot be read")                       \
+	X(NO_CONTEXT, no_context, "its tracer has published no context")   \
+	X(NOT_READY, not_ready, "the loader has not relocated its tracer") \
+	X(UNKNOWN, unknown, "the loader's words are not understood")
 
 enum tracing_found {
-#define X(NAME, text) TRACING_##NAME,
+#define X(NAME, name, text) TRACING_##NAME,
 	TRACING_FINDS(X)
 #undef X
 	TRACING_N_FINDS,
 };
 
 struct tracing_find {
-	struct patience_job job;
 	/* The question: an image, and a mapped file with a slot. */
 	struct abi_key key;
 	struct symbolizer_slot slot;

@@ -14,7 +14,7 @@ cpu() {
 red=aa000000000000000000000000000001
 blue=bb000000000000000000000000000002
 f=$T/traces.pb.gz
-record "$f" -F 997 --traces -- "$E2E/prog_traced" 6
+record "$f" -F 997 --traces -- "$E2E/prog_traced" 3
 is "profd record --traces" $? 0
 check "its profile is valid" "$E2E/pprof_check" "$f"
 
@@ -30,6 +30,11 @@ is "nor the other way round" "$(cpu "$f" -focus=blue_request -tagfocus="trace_id
 is "outside of requests there is none" "$(cpu "$f" -focus=no_request -tagfocus=trace_id=.)" 0
 num "a child of fork has samples" "$(cpu "$f" -focus=child_request)" ">" 500000000
 is "and inherits no trace" "$(cpu "$f" -focus=child_request -tagfocus=trace_id=.)" 0
+own=cc000000000000000000000000000003
+num "one with a context of its own has its trace" \
+	"$(cpu "$f" -focus=own_request -tagfocus="trace_id=^$own\$")" ">" \
+	$(($(cpu "$f" -focus=own_request) / 2))
+is "... and no other" "$(cpu "$f" -focus=own_request -tagfocus='trace_id=^(aa|bb)')" 0
 
 # --- without the option ---
 f=$T/none.pb.gz
