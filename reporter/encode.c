@@ -441,9 +441,15 @@ static int encode_event_comments(struct encode *e)
 static int encode_trace_comment(struct encode *e)
 {
 	char text[96];
+	int err = 0;
 
-	if (!e->w->untraced)
-		return 0;
+	if (e->w->traced) {
+		snprintf(text, sizeof(text), "samples with a trace: %llu",
+			 (unsigned long long)e->w->traced);
+		err = encode_comment(e, text);
+	}
+	if (err || !e->w->untraced)
+		return err;
 	snprintf(text, sizeof(text),
 		 "samples without their trace, as there were too many: %llu",
 		 (unsigned long long)e->w->untraced);

@@ -361,6 +361,7 @@ static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 
 	opts.drop_marks = form && form->drop_marks;
 	opts.traces = form && form->traces;
+	opts.ids = !form;
 	if (!w)
 		return NULL;
 	if (window_init(&w->tables, &opts)) {
@@ -661,6 +662,7 @@ int reporter_window_open(struct reporter *r,
 	w = window_new(r, opts->begin, opts->end, events, &opts->form);
 	if (!w)
 		return -ENOMEM;
+	w->tables.opts.traces |= reporter_query_terms_traced(&opts->terms);
 	w->losses = calloc(r->opts.nlosses + 1, sizeof(*w->losses));
 	if (!w->losses || (opts->wall && window_add_waits(w)))
 		err = -ENOMEM;

@@ -123,6 +123,7 @@ struct reporter_trace {
 	const char *reason, *syscall, *fd;
 	/* Of the trace that the thread worked at: 16 and 8 bytes; NULL: none. */
 	const uint8_t *trace_id, *span_id;
+	uint8_t trace_flags; /* as in W3C's traceparent */
 	const struct reporter_frame *frames; /* leaf first */
 	size_t nframes;
 	/*

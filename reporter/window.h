@@ -124,6 +124,7 @@ struct window_opts {
 	int64_t period; /* of periodic events, ns */
 	uint64_t begin; /* step 0 of times */
 	bool drop_marks, traces; /* as in struct reporter_form */
+	bool ids; /* times have the ids of traces */
 	/* Whether an image may have one more sample; NULL: any may. */
 	bool (*room)(void *arg, const struct pm_image_info *info);
 	void *arg;
@@ -135,8 +136,6 @@ struct window_column {
 	uint32_t event;
 };
 
-#define WINDOW_TRACE_LEN 16
-#define WINDOW_SPAN_LEN 8
 #define WINDOW_TRACES 65536 /* rows with ids; further samples have none */
 
 struct window {
@@ -156,7 +155,9 @@ struct window {
 	STAILQ_HEAD(, window_sample) sample_list;
 	uint64_t nsamples;
 	uint32_t ntraces; /* samples with ids */
-	uint64_t untraced; /* traces added without their ids: there were too many */
+	/* Traces that had ids; and those added without them: there were too many. */
+	uint64_t traced, untraced;
+	struct times_ids ids; /* of 'times' */
 	struct times times;
 	uint32_t *scratch; /* location ids of the current trace */
 	size_t scratch_cap;

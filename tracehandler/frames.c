@@ -73,6 +73,7 @@ static void trace_frames_report(struct trace_frames *fs,
 		.memo = memo,
 		.trace_id = fs->trace ? fs->trace->trace_id : NULL,
 		.span_id = fs->trace ? fs->trace->span_id : NULL,
+		.trace_flags = fs->trace ? fs->trace->flags : 0,
 	};
 
 	fs->given = frames;

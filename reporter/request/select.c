@@ -115,8 +115,8 @@ static const char *select_condition(const struct reporter_query_term *t,
 
 	if (matcher == QUERY_EXIT)
 		return select_exits[t->exit];
-	return matcher <= QUERY_NAME ? select_label(t, labels)
-				     : select_conditions[matcher];
+	return query_term_is_label(t) ? select_label(t, labels)
+				      : select_conditions[matcher];
 }
 
 bool request_select_helps(const struct reporter_query_terms *terms)

@@ -35,6 +35,7 @@ num "one with a context of its own has its trace" \
 	"$(cpu "$f" -focus=own_request -tagfocus="trace_id=^$own\$")" ">" \
 	$(($(cpu "$f" -focus=own_request) / 2))
 is "... and no other" "$(cpu "$f" -focus=own_request -tagfocus='trace_id=^(aa|bb)')" 0
+like "a comment has their number" "$(comments "$f")" 'samples with a trace: [1-9]'
 
 # --- without the option ---
 f=$T/none.pb.gz
