@@ -85,6 +85,7 @@ enum abi_part_type {
 	 */
 	ABI_PART_STACK = 3,
 	ABI_PART_CODE = 4, /* struct abi_code */
+	ABI_PART_TRACE = 5, /* struct abi_trace, bpf/abi_trace.h */
 };
 
 struct abi_part {
@@ -165,7 +166,14 @@ struct abi_module {
 	X(VMA_ASKED, vma_asked, "stack ends looked up in the mappings")        \
 	X(VMA_BUSY, vma_busy, "stack ends unknown because mmap_lock was busy") \
 	X(VMA_NONE, vma_none, "stack pointers outside of any mapping")         \
-	X(BYTES, bytes, "bytes written to the ring")
+	X(BYTES, bytes, "bytes written to the ring")                           \
+	X(TRACED, traced, "samples with the ids of a trace")                   \
+	X(TRACE_NONE, trace_none, "... outside of any trace")                  \
+	X(TRACE_TORN, trace_torn, "... whose ids were being written")          \
+	X(TRACE_INVALID, trace_invalid, "... whose record is not one of ids")  \
+	X(TRACE_UNSET, trace_unset, "... of threads that no tracer has used")  \
+	X(TRACE_UNREAD, trace_unread, "... whose ids could not be read")       \
+	X(TRACE_UNLOADED, trace_unloaded, "... after the tracer was unloaded")
 
 enum abi_sampler_counter {
 #define X(name, word, help) ABI_SAMPLER_##name,

@@ -94,6 +94,14 @@ static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt
 	out->flags = r->pstate;
 }
 
+/* Of slots user space knows on x86-64 only; then it is thread.uw.tp_value. */
+static __always_inline unsigned long arch_thread_pointer(struct task_struct *task)
+{
+	return 0;
+}
+
+#define ARCH_DTV 0
+
 /* The address of Go's g: in x28. */
 static __always_inline unsigned long arch_goroutine(struct task_struct *task,
 						    const struct abi_regs *regs)

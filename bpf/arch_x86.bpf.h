@@ -109,6 +109,14 @@ static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt
 	out->flags = r->flags;
 }
 
+/* What %fs points to; stale after WRFSBASE until the thread is switched out. */
+static __always_inline unsigned long arch_thread_pointer(struct task_struct *task)
+{
+	return task->thread.fsbase;
+}
+
+#define ARCH_DTV 8 /* of the pointer to the dtv, from the thread pointer */
+
 /* The address of Go's g, which is stored below the thread pointer. 0: none. */
 static __always_inline unsigned long arch_goroutine(struct task_struct *task,
 						    const struct abi_regs *regs)

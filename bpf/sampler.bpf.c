@@ -11,6 +11,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/sampler_record.bpf.h"
+#include "bpf/sampler_trace.bpf.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
@@ -33,6 +34,8 @@ int sampler_tick(struct bpf_perf_event_data *ctx)
 		s->kstack_part.size = s->kstack_size = n > 0 ? n : 0;
 	}
 	user_part(s, task);
+	if (trace_used)
+		trace_part(s, task);
 	if (!sampler_emit(s, true))
 		return 0;
 	if (s->user && !sampler_emit(s, false))

@@ -18,6 +18,7 @@
 #define BPF_SAMPLER_RECORD_BPF_H
 
 #include "bpf/abi.h"
+#include "bpf/abi_trace.h"
 #include "bpf/arch.bpf.h"
 #include "bpf/sampler_code.bpf.h"
 #include "bpf/sampler_probe.bpf.h"
@@ -116,6 +117,8 @@ struct scratch {
 	struct abi_sample head;
 	struct abi_part kstack_part;
 	__u64 kstack[ABI_KSTACK_MAX];
+	struct abi_part trace_part;
+	struct abi_trace trace;
 	struct abi_part regs_part;
 	struct abi_regs regs;
 	struct abi_part stack_part;
@@ -124,7 +127,7 @@ struct scratch {
 	__u32 kstack_size; /* 0: the tick hit user code */
 	__u32 user; /* registers and stack belong to the record */
 	__u32 has_code; /* so does 'code' */
-	__u32 pad;
+	__u32 traced; /* so does 'trace' */
 	struct code_part code;
 	struct plan plan; /* of the stack that sp is on */
 	struct plan left; /* of the one left for a signal's; or len 0 */
@@ -560,6 +563,23 @@ static __always_inline __u64 sampler_wakeup(void)
 	return BPF_RB_NO_WAKEUP;
 }
 
+/* Bytes of the part with the ids of a trace. */
+static __always_inline __u32 trace_size(const struct scratch *s)
+{
+	return s->traced ? sizeof(s->trace_part) + sizeof(s->trace) : 0;
+}
+
+static __always_inline void trace_put(struct scratch *s, struct copy *c)
+{
+	if (!s->traced)
+		return;
+	s->trace_part.type = ABI_PART_TRACE;
+	s->trace_part.size = sizeof(s->trace);
+	bpf_dynptr_write(&c->slot, s->steps.at, &s->trace_part,
+			 sizeof(s->trace_part) + sizeof(s->trace), 0);
+	s->steps.at += trace_size(s);
+}
+
 static __always_inline __u32 record_size(const struct scratch *s, bool whole)
 {
 	const __u32 stack = sizeof(s->stack_part) + sizeof(s->stack);
@@ -567,6 +587,7 @@ static __always_inline __u32 record_size(const struct scratch *s, bool whole)
 
 	if (s->kstack_size)
 		size += sizeof(s->kstack_part) + s->kstack_size;
+	size += trace_size(s);
 	if (!s->user)
 		return size;
 	size += sizeof(s->regs_part) + sizeof(s->regs) + stack;
@@ -582,7 +603,7 @@ static __always_inline void sampler_begin(struct scratch *s, struct task_struct 
 {
 	sampler_fill_head(&s->head, task);
 	s->kstack_size = 0;
-	s->user = s->has_code = false;
+	s->user = s->has_code = s->traced = false;
 	s->regs_part.type = ABI_PART_REGS;
 	s->regs_part.size = sizeof(s->regs);
 }
@@ -613,6 +634,7 @@ static __noinline int sampler_emit(struct scratch *s, bool whole)
 		bpf_dynptr_write(&c.slot, s->steps.at, &s->kstack_part, size, 0);
 		s->steps.at += size;
 	}
+	trace_put(s, &c);
 	if (s->user) {
 		size = sizeof(s->regs_part) + sizeof(s->regs);
 		bpf_dynptr_write(&c.slot, s->steps.at, &s->regs_part, size, 0);

@@ -259,6 +259,7 @@ struct pm_exe {
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t nsegments;
+	struct symbolizer_slot slot;
 	uint64_t short_id;
 	uint64_t dev, ino; /* as the kernel reported for its mapping, with */
 	uint64_t generation; /* ... 0: not known */

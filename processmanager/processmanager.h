@@ -415,6 +415,10 @@ struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id);
  * Borrowed; the manager must not be fed meanwhile.
  */
 struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe);
+/* Where it has a tracer's variable; NULL: it has none, or was not opened yet. */
+const struct symbolizer_slot *pm_exe_slot(const struct pm_exe *exe);
+/* How many executables were opened so far that have one. */
+uint64_t pm_tracers(const struct pm *pm);
 struct pm_exe *pm_exe_get(struct pm_exe *exe);
 void pm_exe_put(struct pm_exe *exe);
 
@@ -621,6 +625,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(early_refused, 0, "new files not opened early: too many at once")    \
 	X(early_unused, 0, "new files opened early that were not mapped")      \
 	X(short_id_clashes, 0, "executables whose short id was another's")     \
+	X(tracers, 0, "executables opened that have a tracer's variable")      \
 	X(open_released, 0, "executables closed since they are not mapped")    \
 	X(text_bytes, 1, "bytes of arguments and paths known")                 \
 	X(copies, 0, "copies of a file's code found in memory")                \

@@ -76,6 +76,7 @@ static void engine_mapping(void *arg, const struct pm_map_event *ev)
 	if (ev->kind != PM_MAP_KSYMBOL) {
 		pm_map_event(e->pm, ev);
 		waiting_mapped(e->waiting, ev->tgid);
+		tracing_mapped(&e->tracing, ev->tgid);
 	}
 	if (lost)
 		rescan_after_loss(e->rescan);
@@ -111,6 +112,7 @@ static void engine_sampled(struct engine *e, const struct abi_sample *sample)
 	}
 	if (img && named)
 		pm_image_named(img, sample->comm);
+	tracing_sampled(&e->tracing, &sample->key);
 	trace_handler_sample(e->th, sample, sample->size);
 }
 
@@ -306,6 +308,7 @@ static void engine_tick(void *arg)
 
 	engine_drain(e);
 	watching_read(&e->watching);
+	tracing_tick(&e->tracing, now);
 	waiting_tick(e->waiting, now, engine_done(e));
 	if (engine_finishing(e, now))
 		return;
@@ -331,6 +334,7 @@ static bool engine_busy(void *arg, uint64_t now)
 	const struct engine *e = arg;
 
 	return e->source.row->often || rescan_pending(e->rescan) ||
+	       tracing_busy(&e->tracing, now) ||
 	       trace_handler_due(e->th) <
 		       clock_awake_ns() + ENGINE_AWAITED_NS ||
 	       MIN(reporter_due(e->reporter), waiting_due(e->waiting)) <
@@ -471,6 +475,7 @@ void engine_free(struct engine *e)
 	/* It holds frames of the trace handler, which may still resolve stacks. */
 	waiting_free(e->waiting);
 	e->waiting = NULL;
+	tracing_fini(&e->tracing);
 	/* From right to left: a part uses the parts to its left. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);

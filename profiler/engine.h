@@ -51,6 +51,8 @@ struct engine_opts {
 	enum reporter_args archive_args;
 	bool watch; /* /api/watch is allowed */
 	bool wait_copy_all; /* for tests: waiting_opts.copy_all */
+	bool traces; /* samples have the ids of traces; only with BPF */
+	bool traces_needed; /* without BPF that is an error */
 	bool wait; /* also why threads do not run; only with BPF */
 	struct reporter_keep keep;
 	const char *const *listen;
@@ -87,6 +89,7 @@ struct pm *engine_pm(struct engine *e);
 
 struct engine_totals {
 	uint64_t samples; /* taken by the kernel side */
+	uint64_t traced; /* of them with the ids of a trace */
 	double missed; /* expected, and did not come */
 };
 void engine_totals(struct engine *e, struct engine_totals *out);

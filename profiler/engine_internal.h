@@ -20,6 +20,7 @@
 #include "profiler/rescan/rescan.h"
 #include "profiler/source/intake.h"
 #include "profiler/source/source.h"
+#include "profiler/tracing/tracing.h"
 #include "profiler/waiting/waiting.h"
 #include "profiler/watching.h"
 #include "tracehandler/tracehandler.h"
@@ -52,6 +53,7 @@ struct engine {
 	struct trace_handler *th;
 	struct watching watching;
 	struct waiting *waiting; /* NULL without --wait */
+	struct tracing tracing; /* all zero without --traces */
 	struct reporter *reporter;
 	struct limits limits;
 	struct engine_warned warned[16]; /* by uid */

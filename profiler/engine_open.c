@@ -429,6 +429,31 @@ static int engine_open_waiting(struct engine *e, const char **what)
 	return waiting_new(&e->waiting, &opts, what);
 }
 
+static int engine_trace_slot(void *arg, uint32_t tgid,
+			     const struct abi_trace_slot *slot)
+{
+	const struct engine *e = arg;
+
+	return e->source.row->trace_slot(e->source.state, tgid, slot);
+}
+
+static int engine_open_tracing(struct engine *e, const char **what)
+{
+	const struct tracing_opts opts = {
+		.pm = e->pm,
+		.set = engine_trace_slot,
+		.arg = e,
+	};
+
+	if (!e->opts.traces)
+		return 0;
+	*what = "--traces needs BPF, which cannot be used here";
+	if (!e->source.row->trace_slot)
+		return e->opts.traces_needed ? -ENOTSUP : 0;
+	*what = "memory";
+	return tracing_init(&e->tracing, &opts);
+}
+
 static int engine_begin(struct engine *e, const char **what)
 {
 	const struct source_run *source = &e->source;
@@ -488,6 +513,8 @@ int engine_new_from(struct engine **ep, const struct engine_opts *opts,
 		goto explain;
 	engine_limit_files(e);
 	err = engine_open_waiting(e, &what);
+	if (!err)
+		err = engine_open_tracing(e, &what);
 	if (err)
 		goto explain;
 	err = engine_begin(e, &what);

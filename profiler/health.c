@@ -47,6 +47,17 @@ void health_tick(struct health *h, uint64_t now,
 	health_sampling(h, now, passed);
 }
 
+/*
+ * Durations of losses that have their own counts; and traces, which some writers leave
+ * invalid for most of their time, and of which any user can have too many.
+ */
+static const bool health_ignores[LOSS_MAX] = {
+	[LOSS_LIFECYCLE_MS] = true, [LOSS_MAPPING_MS] = true,
+	[LOSS_WAITS_MS] = true,	    [LOSS_TRACE_TORN] = true,
+	[LOSS_TRACE_UNREAD] = true, [LOSS_TRACE_FULL] = true,
+	[LOSS_TRACE_USER] = true,
+};
+
 void health_report(const struct health *h, struct reporter_health *out)
 {
 	uint64_t n, taken = h->now.samples - h->before.samples;
@@ -63,9 +74,7 @@ void health_report(const struct health *h, struct reporter_health *out)
 	for (i = 0; i < LOSS_MAX; i++) {
 		n = h->now.losses[i] -
 		    MIN(h->now.losses[i], h->before.losses[i]);
-		/* Durations of losses that have their own counts. */
-		if (!n || i == LOSS_LIFECYCLE_MS || i == LOSS_MAPPING_MS ||
-		    i == LOSS_WAITS_MS)
+		if (!n || health_ignores[i])
 			continue;
 		if (i == LOSS_MISSED &&
 		    n * 100 <= (taken + n) * HEALTH_MISSED_PERCENT)

@@ -41,7 +41,7 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 {
 	struct sampler_cpu_stats *cpus;
 	struct losses *l = &e->losses;
-	uint64_t taken = 0, full = 0;
+	uint64_t taken = 0, full = 0, traced = 0, torn = 0, unread = 0;
 	double missed = 0;
 	int n, i;
 
@@ -49,12 +49,20 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	for (i = 0; i < n; i++) {
 		taken += cpus[i].counters[ABI_SAMPLER_TAKEN];
 		full += cpus[i].counters[ABI_SAMPLER_RING_FULL];
+		traced += cpus[i].counters[ABI_SAMPLER_TRACED];
+		torn += cpus[i].counters[ABI_SAMPLER_TRACE_TORN];
+		unread += cpus[i].counters[ABI_SAMPLER_TRACE_UNREAD] +
+			  cpus[i].counters[ABI_SAMPLER_TRACE_INVALID];
 		if (losses_counts_cpu(l, cpus[i].cpu))
 			missed += cpus[i].missed;
 	}
 	free(cpus);
 	l->ring_full = MAX(l->ring_full, full);
 	l->missed = MAX(l->missed, missed);
+	l->traced = MAX(l->traced, traced);
+	l->torn = MAX(l->torn, torn);
+	l->unread = MAX(l->unread, unread);
+	out->traced = l->traced;
 	out->samples = taken;
 	out->missed = l->missed;
 }
@@ -95,6 +103,10 @@ uint64_t losses_count(struct engine *e, uint64_t *out)
 	waiting_get_stats(e->waiting, &waits);
 	out[LOSS_WAITS] = waits.unkept + waits.unknown + waits.untracked;
 	out[LOSS_WAITS_MS] = waits.unkept_ns / CLOCK_NSEC_PER_MSEC;
+	out[LOSS_TRACE_TORN] = e->losses.torn;
+	out[LOSS_TRACE_UNREAD] = e->losses.unread;
+	out[LOSS_TRACE_FULL] = e->tracing.stats.samples_full;
+	out[LOSS_TRACE_USER] = e->tracing.stats.samples_user;
 	return total.samples;
 }
 

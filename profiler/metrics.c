@@ -24,6 +24,7 @@ struct metrics_counts {
 	struct symbolizer_stats symbolize;
 	struct watch_stats watch;
 	struct waiting_stats waiting;
+	struct tracing_stats tracing;
 	struct engine_totals total;
 	struct memory memory;
 	uint64_t stale, heap, hertz;
@@ -113,10 +114,13 @@ static const struct metrics_row metrics_rows[] = {
 #define X(name, gauge, help) METRIC_OF(waiting, name, gauge, help)
 					WAITING_STATS(X)
 #undef X
-						METRIC_IN(
-							1e3, pm.gaps_ms,
-							"profd_pm_gaps_seconds_total",
-							"time of gaps in the lifecycle stream"),
+#define X(name, gauge, help) METRIC_OF(tracing, name, gauge, help)
+						TRACING_STATS(X)
+#undef X
+							METRIC_IN(
+								1e3, pm.gaps_ms,
+								"profd_pm_gaps_seconds_total",
+								"time of gaps in the lifecycle stream"),
 	METRIC_IN(1e3, pm.maps_lost_ms, "profd_pm_maps_lost_seconds_total",
 		  "time of gaps in the mapping stream"),
 	METRIC_IN(1e9, waiting.wait_ns, "profd_waiting_wait_seconds_total",
@@ -172,6 +176,17 @@ static const struct metrics_row metrics_uncopied[] = {
 static const char *const metrics_uncopied_labels[] = { "cause=\"lost\"",
 #define X(NAME, name, help) "cause=\"" #name "\"",
 						       ABI_WAIT_UNCOPIED(X)
+#undef X
+};
+
+static const struct metrics_row metrics_looks[] = {
+	METRIC(tracing.found, "profd_tracing_looks_total",
+	       "looks for the ids of threads in a process, by result"),
+};
+
+static const char *const metrics_looks_labels[] = {
+#define X(NAME, name, text) "result=\"" #name "\"",
+	TRACING_FINDS(X)
 #undef X
 };
 
@@ -263,6 +278,7 @@ static void metrics_gather(struct engine *e, struct metrics_counts *out)
 	if (e->watching.watch)
 		watch_stats(e->watching.watch, &out->watch);
 	waiting_get_stats(e->waiting, &out->waiting);
+	out->tracing = e->tracing.stats;
 	engine_totals(e, &out->total);
 	out->stale = metrics_stale(e->pm);
 	out->heap = heap.uordblks + heap.hblkhd;
@@ -390,6 +406,22 @@ static void metrics_status_waiting(const struct waiting_stats *st,
 			st->cpu_ns / 1e9);
 }
 
+static void metrics_status_tracing(const struct engine *e,
+				   const struct metrics_counts *all,
+				   struct reporter_metrics *m)
+{
+	if (!e->tracing.opts.pm && e->opts.traces)
+		reporter_status(m, "traces", "off: they need BPF");
+	else if (e->tracing.opts.pm)
+		reporter_status(m, "traces",
+				"%llu samples with one, %llu processes with a "
+				"tracer, %llu refused",
+				(unsigned long long)all->total.traced,
+				(unsigned long long)all->tracing.processes,
+				(unsigned long long)all->tracing.refused_full +
+					all->tracing.refused_user);
+}
+
 static void metrics_memory_levels(const struct memory *mem,
 				  struct reporter_metrics *m)
 {
@@ -458,6 +490,7 @@ static void metrics_status_collect(struct engine *e,
 	metrics_status_processes(&all->pm, e->open_files, m);
 	if (e->waiting)
 		metrics_status_waiting(&all->waiting, m);
+	metrics_status_tracing(e, all, m);
 	metrics_status_memory(&all->memory, m);
 	metrics_status_cpu(m);
 	metrics_status_reader(e->symbolizer, m);
@@ -512,6 +545,9 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 			metrics_show(m, &metrics_uncopied[i],
 				     metrics_uncopied_labels[cause], &all,
 				     cause);
+	for (cause = 0; cause < TRACING_N_FINDS; cause++)
+		metrics_show(m, &metrics_looks[0], metrics_looks_labels[cause],
+			     &all, cause);
 	metrics_memory_levels(&all.memory, m);
 	metrics_quarantined(e->symbolizer, m);
 	reporter_metric(m, "profd_build_info", "1, of this version", false,

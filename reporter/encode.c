@@ -438,6 +438,24 @@ static int encode_event_comments(struct encode *e)
 	return err;
 }
 
+static int encode_trace_comment(struct encode *e)
+{
+	char text[96];
+	int err = 0;
+
+	if (e->w->traced) {
+		snprintf(text, sizeof(text), "samples with a trace: %llu",
+			 (unsigned long long)e->w->traced);
+		err = encode_comment(e, text);
+	}
+	if (err || !e->w->untraced)
+		return err;
+	snprintf(text, sizeof(text),
+		 "samples without their trace, as there were too many: %llu",
+		 (unsigned long long)e->w->untraced);
+	return encode_comment(e, text);
+}
+
 static int encode_comments(struct encode *e, const struct window_meta *meta)
 {
 	const char *p = meta->comments, *end = p + meta->comments_len;
@@ -448,6 +466,8 @@ static int encode_comments(struct encode *e, const struct window_meta *meta)
 		err = encode_comment(e, p);
 	if (!err)
 		err = encode_event_comments(e);
+	if (!err)
+		err = encode_trace_comment(e);
 	if (err || !e->w->times.dropped)
 		return err;
 	snprintf(text, sizeof(text),

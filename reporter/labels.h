@@ -27,8 +27,10 @@
 	X(process, img->process, 0)                      \
 	X(image, img->image, 0)                          \
 	X(reason, s->reason, 0)                          \
-	X(syscall, s->syscall, 0)                        \
-	X(fd, s->fd, 0)
+	X(syscall, s->reason ? s->syscall : 0, 0)        \
+	X(fd, s->reason ? s->fd : 0, 0)                  \
+	X(trace_id, s->reason ? 0 : s->trace, 0)         \
+	X(span_id, s->reason ? 0 : s->span, 0)
 
 enum labels_key {
 #define X(key, str, num) LABELS_##key,

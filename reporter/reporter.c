@@ -346,12 +346,14 @@ static struct window_opts window_opts_of(const struct reporter *r,
 
 static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 					  uint64_t end, uint64_t events,
-					  bool drop_marks)
+					  const struct reporter_form *form)
 {
 	struct reporter_window *w = calloc(1, sizeof(*w));
 	struct window_opts opts = window_opts_of(r, begin, events);
 
-	opts.drop_marks = drop_marks;
+	opts.drop_marks = form && form->drop_marks;
+	opts.traces = form && form->traces;
+	opts.ids = !form;
 	if (!w)
 		return NULL;
 	if (window_init(&w->tables, &opts)) {
@@ -382,7 +384,7 @@ reporter_archive_window(struct reporter *r, uint64_t begin, uint64_t end)
 {
 	struct reporter_window *w, *next;
 
-	w = window_new(r, begin, end, reporter_all_events(r), false);
+	w = window_new(r, begin, end, reporter_all_events(r), NULL);
 	if (!w)
 		return NULL;
 	if (r->opts.waits && window_add_waits(w)) {
@@ -644,10 +646,10 @@ int reporter_window_open(struct reporter *r,
 	if (opts->begin >= opts->end || (opts->wall && opts->path) ||
 	    (events & ~all && events & ~reporter_apart(r)))
 		return -EINVAL;
-	w = window_new(r, opts->begin, opts->end, events,
-		       opts->form.drop_marks);
+	w = window_new(r, opts->begin, opts->end, events, &opts->form);
 	if (!w)
 		return -ENOMEM;
+	w->tables.opts.traces |= reporter_query_terms_traced(&opts->terms);
 	w->losses = calloc(r->opts.nlosses + 1, sizeof(*w->losses));
 	if (!w->losses || (opts->wall && window_add_waits(w)))
 		err = -ENOMEM;

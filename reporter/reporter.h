@@ -121,6 +121,9 @@ struct reporter_trace {
 	const char *thread; /* name of the thread at the time of the sample */
 	/* Labels of a wait; NULL: it has none. */
 	const char *reason, *syscall, *fd;
+	/* Of the trace that the thread worked at: 16 and 8 bytes; NULL: none. */
+	const uint8_t *trace_id, *span_id;
+	uint8_t trace_flags; /* as in W3C's traceparent */
 	const struct reporter_frame *frames; /* leaf first */
 	size_t nframes;
 	/*
@@ -359,6 +362,7 @@ struct reporter_form {
 	/* Locations without a real name have no line: a server is to name them. */
 	bool bare;
 	bool drop_marks; /* stacks without frames that are no code */
+	bool traces; /* labels trace_id and span_id */
 	char prefix[REPORTER_PREFIX_MAX + 1]; /* of the keys of labels */
 };
 

@@ -2,7 +2,7 @@
 /*
  * times: the time of each sample of a window, so that the sums of a part of the
  * window can be computed again. A sample has five numbers of variable length, 6
- * to 8 bytes for one of the CPU clock; a window has TIMES_MAX bytes at most. No
+ * to 8 bytes for one of the CPU clock, and one more if it has ids of a trace; a window has TIMES_MAX bytes at most. No
  * locks: used by the thread that owns the window.
  */
 #ifndef REPORTER_TIMES_H
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/base.h"
 
@@ -23,6 +24,7 @@ struct times_sample {
 	uint32_t cpu;
 	uint32_t event;
 	uint64_t value; /* as in reporter_trace */
+	uint32_t ids; /* times_pair.id; 0: none */
 };
 
 struct times_block;
@@ -51,5 +53,42 @@ struct times_cursor {
 void times_begin(const struct times *t, struct times_cursor *c);
 /* The next sample in the order of addition; false: end. */
 bool times_next(struct times_cursor *c, struct times_sample *out);
+
+/* --- ids of traces ------------------------------------------------------------ */
+
+/*
+ * The traces and spans that the samples belong to, each pair once. Any program can have
+ * as many as it likes, so their number is limited.
+ */
+#define IDS_MAX 65536 /* pairs of a window */
+#define IDS_TRACE 16
+#define IDS_SPAN 8
+/* Trace, span, root span (of tracers that have one), flags, and 8 bytes of zero. */
+#define IDS_PAIR 41
+#define IDS_FLAGS_AT 32
+
+struct times_pair {
+	struct hash_node node;
+	STAILQ_ENTRY(times_pair) entry;
+	uint32_t id; /* from 1, in the order of the list */
+	uint8_t bytes[IDS_PAIR];
+};
+
+struct times_ids {
+	struct hash by_bytes;
+	STAILQ_HEAD(, times_pair) list; /* in the window's arena */
+};
+
+/* 0 or -ENOMEM. */
+int times_ids_init(struct times_ids *ids);
+void times_ids_fini(struct times_ids *ids);
+/* The id of a pair, which is allocated from 'a' if it is new. 0: there is no room. */
+uint32_t times_ids_get(struct times_ids *ids, struct arena *a,
+		       const uint8_t trace[IDS_TRACE],
+		       const uint8_t span[IDS_SPAN], uint8_t flags);
+
+#define IDS_HEX (2 * IDS_TRACE + 1)
+/* An id in hex, with its NUL. */
+void times_ids_hex(const uint8_t *id, size_t len, char out[IDS_HEX]);
 
 #endif /* REPORTER_TIMES_H */

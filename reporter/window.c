@@ -20,6 +20,8 @@ static int window_init_tables(struct window *w)
 	for (i = 0; i < ARRAY_SIZE(tables); i++)
 		if (hash_init(tables[i], 0))
 			return -ENOMEM;
+	if (times_ids_init(&w->ids))
+		return -ENOMEM;
 	return strtab_init(&w->strings);
 }
 
@@ -92,6 +94,7 @@ void window_fini(struct window *w)
 	window_put_exes(w);
 	for (i = 0; i < ARRAY_SIZE(tables); i++)
 		hash_fini(tables[i]);
+	times_ids_fini(&w->ids);
 	strtab_fini(&w->strings);
 	arena_fini(&w->arena);
 	free(w->scratch);
@@ -363,6 +366,29 @@ static struct window_image *window_get_image(struct window *w,
 	return window_label_image(w, img, info) ? NULL : img;
 }
 
+static bool window_hex(struct window *w, const uint8_t *id, size_t len,
+		       uint32_t *idp)
+{
+	char text[IDS_HEX];
+
+	times_ids_hex(id, len, text);
+	return window_string(w, text, idp);
+}
+
+/* Any program can have as many as it likes. */
+static bool window_get_trace(struct window *w, const struct reporter_trace *t,
+			     struct window_sample *key)
+{
+	if (!w->opts.traces || !t->trace_id)
+		return true;
+	if (w->ntraces >= WINDOW_TRACES) {
+		w->untraced++;
+		return true;
+	}
+	return window_hex(w, t->trace_id, IDS_TRACE, &key->trace) &&
+	       window_hex(w, t->span_id, IDS_SPAN, &key->span);
+}
+
 /* What identifies a sample, beside its image and stack. */
 static bool window_get_key(struct window *w, const struct reporter_trace *t,
 			   struct window_sample *key)
@@ -370,8 +396,9 @@ static bool window_get_key(struct window *w, const struct reporter_trace *t,
 	key->tid = t->tid;
 	return window_string(w, t->thread, &key->thread) &&
 	       window_string(w, t->reason, &key->reason) &&
-	       window_string(w, t->syscall, &key->syscall) &&
-	       window_string(w, t->fd, &key->fd);
+	       (t->reason ? window_string(w, t->syscall, &key->syscall) &&
+				    window_string(w, t->fd, &key->fd)
+			  : window_get_trace(w, t, key));
 }
 
 static bool window_is_sample(const struct window_sample *a,
@@ -391,7 +418,8 @@ window_get_sample(struct window *w, struct window_sample *key, bool room)
 	struct window_sample *s;
 
 	h = hash_mix(h, (uint64_t)key->tid << 32 | key->thread);
-	if (key->reason)
+	/* Or the trace. */
+	if (key->reason || key->trace)
 		h = hash_mix(h, (uint64_t)key->syscall << 32 | key->fd);
 	HASH_FIND(s, &w->samples, h, node, window_is_sample(s, key));
 	if (s || !room)
@@ -402,6 +430,7 @@ window_get_sample(struct window *w, struct window_sample *key, bool room)
 		return NULL;
 	*s = *key;
 	s->id = w->samples.count;
+	w->ntraces += !s->reason && s->trace;
 	memset(s->values, 0, w->ncolumns * sizeof(*s->values));
 	hash_insert(&w->samples, &s->node, h);
 	STAILQ_INSERT_TAIL(&w->sample_list, s, entry);
@@ -446,6 +475,19 @@ static void window_count_sum(struct window *w, struct window_sample *s,
 		s->image->main->nsamples++;
 }
 
+/* The same for a window whose times have them. */
+static uint32_t window_ids(struct window *w, const struct reporter_trace *t)
+{
+	uint32_t id;
+
+	if (!w->opts.ids || !t->trace_id)
+		return 0;
+	id = times_ids_get(&w->ids, &w->arena, t->trace_id, t->span_id,
+			   t->trace_flags);
+	w->untraced += !id;
+	return id;
+}
+
 static void window_time(struct window *w, const struct window_sample *s,
 			const struct reporter_trace *t)
 {
@@ -455,6 +497,7 @@ static void window_time(struct window *w, const struct window_sample *s,
 		.cpu = t->cpu,
 		.event = t->event,
 		.value = t->value,
+		.ids = window_ids(w, t),
 	};
 
 	times_add(&w->times, &w->arena, &at);
@@ -483,6 +526,7 @@ int window_add(struct window *w, const struct reporter_trace *t,
 		window_count_sum(w, s, t);
 		return 0;
 	}
+	w->traced += t->trace_id != NULL;
 	window_count(w, s, t->event, t->value);
 	window_time(w, s, t);
 	return 0;
@@ -580,9 +624,10 @@ int window_cut(struct window *w, int64_t from, int64_t to)
 
 size_t window_bytes(const struct window *w)
 {
-	const struct hash *tables[] = { &w->exes,      &w->functions,
-					&w->locations, &w->stacks,
-					&w->images,    &w->samples };
+	const struct hash *tables[] = { &w->exes,	 &w->functions,
+					&w->locations,	 &w->stacks,
+					&w->images,	 &w->samples,
+					&w->ids.by_bytes };
 	size_t i, n = sizeof(*w) + w->arena.bytes + strtab_bytes(&w->strings) +
 		      w->scratch_cap * sizeof(*w->scratch);
 

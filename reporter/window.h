@@ -104,7 +104,15 @@ struct window_sample {
 	uint32_t tid;
 	/* Strings. */
 	uint32_t thread;
-	uint32_t reason, syscall, fd; /* of a wait */
+	uint32_t reason; /* of a wait; 0: it is none */
+	union {
+		struct {
+			uint32_t syscall, fd; /* of a wait */
+		};
+		struct {
+			uint32_t trace, span; /* of others, in hex */
+		};
+	};
 	uint32_t id; /* dense, from 0 */
 	int64_t values[]; /* by column */
 };
@@ -115,7 +123,8 @@ struct window_opts {
 	uint64_t events; /* mask as in reporter_window_opts, not 0 */
 	int64_t period; /* of periodic events, ns */
 	uint64_t begin; /* step 0 of times */
-	bool drop_marks; /* as in struct reporter_form */
+	bool drop_marks, traces; /* as in struct reporter_form */
+	bool ids; /* times have the ids of traces */
 	/* Whether an image may have one more sample; NULL: any may. */
 	bool (*room)(void *arg, const struct pm_image_info *info);
 	void *arg;
@@ -126,6 +135,8 @@ struct window_column {
 	struct reporter_sample_type type;
 	uint32_t event;
 };
+
+#define WINDOW_TRACES 65536 /* rows with ids; further samples have none */
 
 struct window {
 	struct window_opts opts;
@@ -143,6 +154,10 @@ struct window {
 	STAILQ_HEAD(, window_location) location_list;
 	STAILQ_HEAD(, window_sample) sample_list;
 	uint64_t nsamples;
+	uint32_t ntraces; /* samples with ids */
+	/* Traces that had ids; and those added without them: there were too many. */
+	uint64_t traced, untraced;
+	struct times_ids ids; /* of 'times' */
 	struct times times;
 	uint32_t *scratch; /* location ids of the current trace */
 	size_t scratch_cap;

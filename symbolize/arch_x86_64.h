@@ -15,6 +15,9 @@
 #define ARCH_MACHINE EM_X86_64
 #define ARCH_R_RELATIVE R_X86_64_RELATIVE
 #define ARCH_R_IRELATIVE R_X86_64_IRELATIVE
+#define ARCH_R_TPOFF R_X86_64_TPOFF64
+#define ARCH_R_TLSDESC R_X86_64_TLSDESC
+#define ARCH_R_DTPMOD R_X86_64_DTPMOD64
 #define ARCH_SHT_UNWIND SHT_X86_64_UNWIND
 
 /* CFA less stack pointer at a function's first instruction. */

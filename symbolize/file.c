@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "symbolize/elf/packed.h"
+#include "symbolize/elf/slot.h"
 #include "symbolize/file.h"
 
 #define FILE_ID_BLOCK 4096
@@ -91,6 +92,10 @@ int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src)
 	f->ident.build_id_len = (uint8_t)symbolizer_elf_build_id(
 		&e, f->ident.build_id, sizeof(f->ident.build_id));
 	f->damaged = e.damaged;
+	/* A file whose tables cannot be read has an identity all the same. */
+	if (!err && (symbolizer_slot_find(&e, &f->slot) ||
+		     !symbolizer_slot_valid(&f->slot)))
+		memset(&f->slot, 0, sizeof(f->slot));
 	symbolizer_elf_fini(&e);
 	return err;
 }
@@ -246,6 +251,12 @@ symbolizer_segments(const struct symbolizer_file *file, size_t *np)
 {
 	*np = file->n_segments;
 	return file->segments;
+}
+
+const struct symbolizer_slot *
+symbolizer_slot(const struct symbolizer_file *file)
+{
+	return &file->slot;
 }
 
 uint32_t symbolizer_relocation(const struct symbolizer_file *file)

@@ -54,6 +54,7 @@ struct symbolizer_file {
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t n_segments;
+	struct symbolizer_slot slot;
 	int fd; /* or -1, then: */
 	const void *image; /* the vDSO's */
 	const char *kallsyms; /* the kernel: where its symbols are read */
@@ -96,7 +97,7 @@ struct symbolizer_file {
 
 struct symbolizer_file *symbolizer_file_new(void);
 /*
- * Sets the segments (of a relocatable file one, which has the offsets of requests as
+ * Sets the slot, the segments (of a relocatable file one, which has the offsets of requests as
  * addresses) and the identity, except the content hash and what fstat()
  * reports; also 'damaged', whether or not it fails: the file is ELF, but its
  * headers are invalid.

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#include "symbolize/elf/slot.h"
 #include "symbolize/known.h"
 
 /*
@@ -26,6 +27,7 @@ struct known_file {
 		uint32_t owner;
 		uint16_t n;
 		uint8_t hashed, pad;
+		struct symbolizer_slot slot;
 	} p;
 	struct symbolizer_segment segments[];
 };
@@ -180,6 +182,7 @@ void symbolizer_known_add(struct symbolizer_known *k,
 	p.owner = f->owner;
 	p.n = (uint16_t)f->n_segments;
 	p.hashed = f->hashed;
+	p.slot = f->slot;
 	known_insert(k, &p, f->segments);
 }
 
@@ -199,6 +202,7 @@ bool symbolizer_known_get(struct symbolizer_known *k, struct symbolizer_file *f)
 	memcpy(f->segments, e->segments, e->p.n * sizeof(*f->segments));
 	f->ident = e->p.ident;
 	f->hashed = e->p.hashed;
+	f->slot = e->p.slot;
 	TAILQ_REMOVE(&e->owner->files, e, link);
 	TAILQ_INSERT_HEAD(&e->owner->files, e, link);
 	return true;
@@ -232,6 +236,7 @@ bool symbolizer_known_unpack(struct symbolizer_known *k, const uint8_t *p,
 		bytes = head.n * sizeof(struct symbolizer_segment);
 		if (head.n > SYMBOLIZER_KNOWN_SEGMENTS || head.hashed > 1 ||
 		    head.ident.build_id_len > SYMBOLIZER_BUILD_ID_MAX ||
+		    !symbolizer_slot_valid(&head.slot) ||
 		    len - sizeof(head) < bytes)
 			return false;
 		known_insert(k, &head, p + sizeof(head));

@@ -28,7 +28,7 @@ struct symbolizer_known {
 int symbolizer_known_init(struct symbolizer_known *k);
 void symbolizer_known_fini(struct symbolizer_known *k);
 /*
- * Keeps identity and segments of 'f', unless it was changed recently or there is
+ * Keeps identity, segments and slot of 'f', unless it was changed recently or there is
  * no memory.
  */
 void symbolizer_known_add(struct symbolizer_known *k,

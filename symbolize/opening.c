@@ -145,6 +145,7 @@ static int ident_answer(struct worker_job *j, struct worker_in *in)
 	memcpy(f->ident.build_id, a->build_id, sizeof(f->ident.build_id));
 	memcpy(f->ident.file_id, a->file_id, sizeof(f->ident.file_id));
 	f->ident.build_id_len = (uint8_t)a->build_id_len;
+	f->slot = a->slot;
 	f->hashed = a->hashed;
 	if (f->hashed)
 		symbolizer_content_owned(&f->ident, a->content, f->owner);

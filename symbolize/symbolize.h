@@ -315,6 +315,34 @@ uint32_t symbolizer_relocation(const struct symbolizer_file *file);
 const struct symbolizer_segment *
 symbolizer_segments(const struct symbolizer_file *file, size_t *np);
 
+/* The thread-local variable of a tracer, see symbolize/elf/slot.h. */
+#define SYMBOLIZER_SLOT_NAME "otel_thread_ctx_v1"
+
+/* How code finds the variable, from the thread pointer tp ("ELF Handling For TLS"). */
+enum symbolizer_slot_model {
+	SYMBOLIZER_SLOT_NONE, /* not defined here, or no code here uses it */
+	SYMBOLIZER_SLOT_EXEC, /* tp + offset */
+	SYMBOLIZER_SLOT_INITIAL, /* tp + the word at 'where' */
+	SYMBOLIZER_SLOT_DESC, /* the TLS descriptor at 'where' */
+	SYMBOLIZER_SLOT_MODULE, /* module: the word at 'where'; see 'pair' */
+	SYMBOLIZER_N_SLOTS,
+};
+
+struct symbolizer_slot {
+	/* EXEC: from tp, negative. Else: in the file's block of such variables. */
+	int64_t offset;
+	uint64_t where; /* address in the file */
+	uint32_t model; /* enum symbolizer_slot_model */
+	uint32_t pair; /* MODULE, 1: the loader sets the offset, too: the word behind */
+};
+
+/*
+ * Where the file has the variable; of a file that lies about it, anywhere. Valid until
+ * the file is closed.
+ */
+const struct symbolizer_slot *
+symbolizer_slot(const struct symbolizer_file *file);
+
 /*
  * X(NAME, "word"): where a name comes from; the words are those of `profd debug
  * symbolize`.

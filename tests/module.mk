@@ -43,7 +43,7 @@ $(B)/tests/unit/processmanager/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wr
 $(B)/tests/unit/processmanager/test_pm_random $(B)/tests/fuzz/processmanager/replay_pm: LDFLAGS += $(WRAP_MALLOC)
 # These set the wall clock.
 $(addprefix $(B)/tests/unit/catalog/test_,catalog catalog_keep catalog_texts) \
-$(addprefix $(B)/tests/unit/reporter/test_,reporter reporter_events reporter_files reporter_times store): LDFLAGS += -Wl,--wrap=clock_wall_offset_ns
+$(addprefix $(B)/tests/unit/reporter/test_,reporter reporter_events reporter_files reporter_times reporter_traces store): LDFLAGS += -Wl,--wrap=clock_wall_offset_ns
 # Its truth is elfutils' unwinder.
 $(addprefix $(B)/tests/,unit/tracehandler/test_walk bpf/sampler/test_stacks bench/bench_unwind): LIBS += -ldw
 

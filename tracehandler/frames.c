@@ -14,6 +14,8 @@ struct trace_named {
 	struct trace_wait wait;
 	struct trace_frames *owner;
 	struct abi_sample head;
+	struct abi_trace trace;
+	bool traced;
 	struct pm_image *image;
 	size_t n;
 	size_t nknown; /* frames up to here need nothing more */
@@ -69,6 +71,9 @@ static void trace_frames_report(struct trace_frames *fs,
 		.frames = out,
 		.nframes = n,
 		.memo = memo,
+		.trace_id = fs->trace ? fs->trace->trace_id : NULL,
+		.span_id = fs->trace ? fs->trace->span_id : NULL,
+		.trace_flags = fs->trace ? fs->trace->flags : 0,
 	};
 
 	fs->given = frames;
@@ -173,8 +178,10 @@ static void trace_named_end(struct trace_wait *w, bool over)
 	struct trace_named *t = container_of(w, struct trace_named, wait);
 
 	t->owner->stats->names_late += !over;
+	t->owner->trace = t->traced ? &t->trace : NULL;
 	trace_frames_deliver(t->owner, &t->head, t->image, t->frames, t->n,
 			     false);
+	t->owner->trace = NULL;
 	free(t);
 }
 
@@ -212,6 +219,9 @@ static int trace_frames_wait(struct trace_frames *fs,
 	};
 	t->owner = fs;
 	t->head = *head;
+	t->traced = fs->trace;
+	if (t->traced)
+		t->trace = *fs->trace;
 	t->image = image;
 	t->n = fs->nmade;
 	t->nknown = 0;

@@ -9,6 +9,7 @@
 #ifndef TRACEHANDLER_FRAMES_H
 #define TRACEHANDLER_FRAMES_H
 
+#include "bpf/abi_trace.h"
 #include "bpf/abi.h"
 #include "tracehandler/cache.h"
 #include "tracehandler/ksyms.h"
@@ -28,6 +29,7 @@ struct trace_frames {
 	struct trace_frame **made; /* of the current trace */
 	size_t nmade;
 	uint64_t time; /* of its sample */
+	const struct abi_trace *trace; /* its ids; NULL: none */
 	struct reporter_frame *out; /* of the trace being delivered */
 	struct trace_frame **given; /* likewise, 'ngiven'; NULL: none is */
 	size_t ngiven;

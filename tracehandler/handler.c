@@ -76,8 +76,15 @@ void trace_handler_free(struct trace_handler *th)
 
 static int trace_handler_take(struct trace_handler *th, struct trace_take *take)
 {
-	if (!th->opts.selected_only || pm_image_selected(take->image))
-		return trace_stacks_take(&th->stacks, take);
+	int err;
+
+	if (!th->opts.selected_only || pm_image_selected(take->image)) {
+		th->frames.trace =
+			take->rec->has_trace ? &take->rec->trace : NULL;
+		err = trace_stacks_take(&th->stacks, take);
+		th->frames.trace = NULL;
+		return err;
+	}
 	th->stats.unselected++;
 	return 0;
 }

@@ -61,6 +61,12 @@ static int trace_record_part(const struct abi_part *part, const uint8_t *data,
 			part, data, out->has_left ? &out->left : &out->stack);
 	case ABI_PART_CODE:
 		return trace_record_code(part, data, out);
+	case ABI_PART_TRACE:
+		if (part->size != sizeof(out->trace))
+			return -EINVAL;
+		memcpy(&out->trace, data, sizeof(out->trace));
+		out->has_trace = true;
+		return 0;
 	default:
 		return 0;
 	}

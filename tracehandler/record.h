@@ -3,7 +3,7 @@
 #ifndef TRACEHANDLER_RECORD_H
 #define TRACEHANDLER_RECORD_H
 
-#include "bpf/abi.h"
+#include "bpf/abi_trace.h"
 #include "tracehandler/unwind/unwind.h"
 
 /* Pointers point into the record and need not be aligned. */
@@ -14,6 +14,8 @@ struct trace_record {
 	bool has_regs;
 	bool has_stack;
 	bool has_left;
+	bool has_trace;
+	struct abi_trace trace;
 	struct abi_regs regs;
 	struct trace_piece stack;
 	struct trace_piece left; /* of the stack left for a signal's */

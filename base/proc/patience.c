@@ -26,6 +26,9 @@ struct patience_thread {
 	pid_t tid; /* 0: not running yet */
 	struct patience_job *job; /* NULL: idle */
 	bool abandoned;
+	/* Of patience_poll(): the progress that it saw, and since when. */
+	size_t was;
+	uint64_t since; /* clock_awake_ns() */
 };
 
 static size_t abandoned;
@@ -193,6 +196,27 @@ static bool patience_wait(struct patience_thread *t)
 	return true;
 }
 
+/* Called with the lock, with a job. */
+static void patience_give_up(struct patience *p)
+{
+	struct patience_thread *t = p->thread;
+
+	t->abandoned = true;
+	__atomic_fetch_add(&abandoned, 1, __ATOMIC_RELAXED);
+	pthread_detach(t->id);
+	p->thread = NULL;
+}
+
+/* Called with the lock. */
+static void patience_give(struct patience_thread *t, struct patience_job *job)
+{
+	job->at = 0;
+	t->job = job;
+	t->was = 0;
+	t->since = clock_awake_ns();
+	pthread_cond_signal(&t->work);
+}
+
 int patience_run(struct patience *p, struct patience_job *job, size_t *at)
 {
 	struct patience_thread *t;
@@ -201,20 +225,71 @@ int patience_run(struct patience *p, struct patience_job *job, size_t *at)
 	if (err)
 		return err;
 	t = p->thread;
-	job->at = 0;
 	pthread_mutex_lock(&t->lock);
-	t->job = job;
-	pthread_cond_signal(&t->work);
+	patience_give(t, job);
 	if (!patience_wait(t)) {
 		*at = __atomic_load_n(&job->at, __ATOMIC_RELAXED);
-		t->abandoned = true;
-		__atomic_fetch_add(&abandoned, 1, __ATOMIC_RELAXED);
-		pthread_detach(t->id);
-		p->thread = NULL;
+		patience_give_up(p);
 		err = -ETIMEDOUT;
 	}
 	pthread_mutex_unlock(&t->lock);
 	return err;
+}
+
+int patience_begin(struct patience *p, struct patience_job *job)
+{
+	int err = patience_start(p);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&p->thread->lock);
+	patience_give(p->thread, job);
+	pthread_mutex_unlock(&p->thread->lock);
+	return 0;
+}
+
+/* Called with the lock, with a job. */
+static bool patience_expired(struct patience_thread *t)
+{
+	size_t at = __atomic_load_n(&t->job->at, __ATOMIC_RELAXED);
+	uint64_t now = clock_awake_ns();
+
+	if (at != t->was) {
+		t->was = at;
+		t->since = now;
+	}
+	return now - t->since >= LOOKS_MAX * LOOK_NS ||
+	       (now - t->since >= LOOKS_ASLEEP * LOOK_NS &&
+		patience_asleep(t->tid));
+}
+
+int patience_poll(struct patience *p, size_t *at)
+{
+	struct patience_thread *t = p->thread;
+	int err = 0;
+
+	pthread_mutex_lock(&t->lock);
+	if (t->job)
+		err = patience_expired(t) ? -ETIMEDOUT : -EINPROGRESS;
+	if (err == -ETIMEDOUT) {
+		*at = __atomic_load_n(&t->job->at, __ATOMIC_RELAXED);
+		patience_give_up(p);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return err;
+}
+
+bool patience_abandon(struct patience *p)
+{
+	struct patience_thread *t = p->thread;
+	bool done;
+
+	pthread_mutex_lock(&t->lock);
+	done = !t->job;
+	if (!done)
+		patience_give_up(p);
+	pthread_mutex_unlock(&t->lock);
+	return done;
 }
 
 void patience_fini(struct patience *p)

@@ -11,6 +11,7 @@
 #ifndef BASE_PATIENCE_H
 #define BASE_PATIENCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -40,6 +41,18 @@ struct patience {
  * too many threads are abandoned. The job is the caller's.
  */
 int patience_run(struct patience *p, struct patience_job *job, size_t *at);
+/*
+ * The same without waiting: patience_poll() tells how it went, and has to be called until
+ * it does. 0; or -EAGAIN and others as of patience_run().
+ */
+int patience_begin(struct patience *p, struct patience_job *job);
+/*
+ * 0 and -ETIMEDOUT as of patience_run(), which are told once; -EINPROGRESS. Within 100 ms
+ * nothing is abandoned, later only if two calls find no progress.
+ */
+int patience_poll(struct patience *p, size_t *at);
+/* Abandons a job that was begun. True: it is done, and the caller's again. */
+bool patience_abandon(struct patience *p);
 void patience_step(struct patience_job *job);
 /* The id of the thread, which is started if needed; or -errno. */
 pid_t patience_tid(struct patience *p);

@@ -562,6 +562,18 @@ const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
 	return root->segments;
 }
 
+const struct symbolizer_slot *pm_exe_slot(const struct pm_exe *exe)
+{
+	const struct pm_exe *root = pm_exe_root(exe);
+
+	return root->slot.model == SYMBOLIZER_SLOT_NONE ? NULL : &root->slot;
+}
+
+uint64_t pm_tracers(const struct pm *pm)
+{
+	return pm->stats.tracers;
+}
+
 struct pm_exe *pm_exe_kernel(struct pm *pm)
 {
 	return pm->kernel;

@@ -136,6 +136,8 @@ static int pm_exe_learn(struct pm_exe *exe, const struct symbolizer_file *file)
 	if (n)
 		memcpy(exe->segments, segments, n * sizeof(*segments));
 	exe->nsegments = n;
+	exe->slot = *symbolizer_slot(file);
+	exe->pm->stats.tracers += exe->slot.model != SYMBOLIZER_SLOT_NONE;
 	exe->ident = *symbolizer_ident(file);
 	exe->opened = true;
 	return 0;

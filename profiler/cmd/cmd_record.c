@@ -530,6 +530,7 @@ static int record_begin(struct record *r)
 		.end = UINT64_MAX,
 		.selected_only = !r->o->all,
 		.form.drop_marks = r->o->drop_marks,
+		.form.traces = r->o->traces,
 		.format = r->format,
 		.path = r->o->output,
 		.done = record_on_written,
@@ -637,6 +638,8 @@ static int open_engine(struct record *r)
 		.cache_size = r->o->cache_size,
 		.all_names = true,
 		.wait = r->o->wait,
+		.traces = r->o->traces,
+		.traces_needed = true,
 	};
 	char msg[512];
 	int err = record_list_pids(r, &eo);

@@ -59,6 +59,11 @@ static const struct {
 	[LOSS_THROTTLED] = { CLASS_OTHER, "times throttled" },
 	[LOSS_WAITS] = { CLASS_OTHER, "waits in no profile" },
 	[LOSS_WAITS_MS] = { CLASS_COUNTED, NULL },
+	[LOSS_TRACE_TORN] = { CLASS_OTHER, "with a trace being written" },
+	[LOSS_TRACE_UNREAD] = { CLASS_OTHER, "with an unreadable trace" },
+	[LOSS_TRACE_FULL] = { CLASS_OTHER, "with a trace not looked for" },
+	[LOSS_TRACE_USER] = { CLASS_OTHER,
+			      "with a trace not looked for, for their user" },
 };
 
 void summary_count(struct summary *s, struct engine *e)

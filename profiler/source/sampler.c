@@ -352,6 +352,26 @@ void sampler_modules(struct sampler *s)
 		ring_consume(s->modules);
 }
 
+int sampler_trace_slot(struct sampler *s, uint32_t tgid,
+		       const struct abi_trace_slot *slot)
+{
+	int fd = bpf_map__fd(s->skel->maps.trace_slots);
+	uint32_t *used = &s->skel->bss->trace_used;
+
+	if (!slot) {
+		if (!bpf_map_delete_elem(fd, &tgid))
+			(*used)--;
+		return 0;
+	}
+	if (!bpf_map_update_elem(fd, &tgid, slot, BPF_NOEXIST)) {
+		(*used)++;
+		return 0;
+	}
+	if (errno != EEXIST)
+		return -errno;
+	return bpf_map_update_elem(fd, &tgid, slot, BPF_EXIST) ? -errno : 0;
+}
+
 static int sampler_cpu_follow(struct sampler *s, unsigned int cpu, bool online)
 {
 	struct sampler_cpu *c = &s->cpus[cpu];

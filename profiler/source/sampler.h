@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/abi.h"
+#include "bpf/abi_trace.h"
 
 struct sampler;
 
@@ -56,6 +56,13 @@ int sampler_modules_fd(const struct sampler *s);
 void sampler_modules(struct sampler *s);
 /* Follows CPUs that came and went. 0 or -errno; call about once a second. */
 int sampler_hotplug(struct sampler *s);
+
+/*
+ * Sets where the threads of a process have their trace ids, or with NULL removes that. 0;
+ * -E2BIG: there is no room; or another -errno.
+ */
+int sampler_trace_slot(struct sampler *s, uint32_t tgid,
+		       const struct abi_trace_slot *slot);
 
 /*
  * Of a CPU: the program's counters, and the expected number of samples: busy

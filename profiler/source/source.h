@@ -133,6 +133,10 @@ struct source_row {
 	void (*known_file)(void *state, const struct quark_file_ident *ident,
 			   bool known);
 
+	/* As sampler_trace_slot(). NULL: samples have no ids of traces. */
+	int (*trace_slot)(void *state, uint32_t tgid,
+			  const struct abi_trace_slot *slot);
+
 	/* As sampler_get_stats(). */
 	int (*cpu_stats)(void *state, struct sampler_cpu_stats *out, size_t n);
 	void (*stats)(void *state, struct source_stats *out);

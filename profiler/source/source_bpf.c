@@ -386,6 +386,14 @@ static void source_bpf_known_file(void *state,
 		quark_queue_forget_file(&s->quark, ident);
 }
 
+static int source_bpf_trace_slot(void *state, uint32_t tgid,
+				 const struct abi_trace_slot *slot)
+{
+	struct source_bpf *s = state;
+
+	return sampler_trace_slot(s->sampler, tgid, slot);
+}
+
 static int source_bpf_cpu_stats(void *state, struct sampler_cpu_stats *out,
 				size_t n)
 {
@@ -418,6 +426,7 @@ const struct source_row source_bpf = {
 	.drop = vault_give,
 	.want_code = source_bpf_want_code,
 	.known_file = source_bpf_known_file,
+	.trace_slot = source_bpf_trace_slot,
 	.cpu_stats = source_bpf_cpu_stats,
 	.stats = source_bpf_stats,
 };

@@ -168,6 +168,8 @@ static int ask_forms(struct ask *a)
 
 	if (o->drop_marks)
 		status = ask_form(a, "drop-marks", "drop_marks", "1");
+	if (!status && o->traces)
+		status = ask_set(a, "traces", "traces", "1");
 	if (!status && o->report_inline)
 		status = ask_form(a, "inline", "inline", o->report_inline);
 	if (!status && o->sample_type)
@@ -175,6 +177,9 @@ static int ask_forms(struct ask *a)
 				  o->sample_type);
 	for (size_t i = 0; i < o->report_by.n && !status; i++)
 		status = ask_form(a, "by", "by", o->report_by.items[i]);
+	/* Only the server has them. */
+	if (!status && reporter_request_traces(a->request))
+		status = ask_put(&a->url, "traces", "1");
 	return status;
 }
 
@@ -252,6 +257,8 @@ static void ask_warn(const struct reporter_query_archive *found)
 		{ found->again,
 		  "are of a time that the clock had twice: both are in" },
 		{ found->without, "have no waits, and are left out" },
+		{ found->untraced,
+		  "have no times of samples, so no ids of traces" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++)

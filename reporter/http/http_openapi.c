@@ -18,6 +18,7 @@ static const struct {
 	{ "inline", "{\"type\":\"string\",\"enum\":[\"expand\"]}" },
 	{ "limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000}" },
 	{ "seconds", "{\"type\":\"number\",\"minimum\":0}" },
+	{ "traces", "{\"type\":\"integer\",\"enum\":[0,1]}" },
 	{ "symbols", "{\"type\":\"string\",\"enum\":[\"all\",\"known\"]}" },
 };
 

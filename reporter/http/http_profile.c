@@ -164,6 +164,7 @@ static bool profile_equal(const struct http_profile *a,
 	       a->form.without == b->form.without && a->begin == b->begin &&
 	       a->form.bare == b->form.bare &&
 	       a->form.drop_marks == b->form.drop_marks &&
+	       a->form.traces == b->form.traces &&
 	       !strcmp(a->form.prefix, b->form.prefix);
 }
 
@@ -297,6 +298,12 @@ static const char *profile_marks(struct http_profile *p, const char *v)
 	return p->form.drop_marks || !strcmp(v, "0") ? NULL : "0 or 1";
 }
 
+static const char *profile_traces(struct http_profile *p, const char *v)
+{
+	p->form.traces = !strcmp(v, "1");
+	return p->form.traces || !strcmp(v, "0") ? NULL : "0 or 1";
+}
+
 static const char *profile_type(struct http_profile *p, const char *v)
 {
 #define X(name, word) " " #word
@@ -312,8 +319,10 @@ static const char *profile_early(struct http_profile *p, const char *v)
 	return p->early || !strcmp(v, "0") ? NULL : "0 or 1";
 }
 
-/* The last one: /debug/pprof/wait has one type. */
+/* The last two: /debug/pprof/wait has one type, and waits have no trace. */
+#define PROFILE_TRACES "traces"
 #define PROFILE_TYPE "type"
+#define PROFILE_CPU_ONLY 2
 
 static const struct {
 	const char *key;
@@ -322,7 +331,7 @@ static const struct {
 	{ "seconds", profile_seconds },	    { "labels", profile_labels },
 	{ "label_prefix", profile_prefix }, { "symbols", profile_symbols },
 	{ "drop_marks", profile_marks },    { "early", profile_early },
-	{ PROFILE_TYPE, profile_type },
+	{ PROFILE_TRACES, profile_traces }, { PROFILE_TYPE, profile_type },
 };
 
 const char *http_profile_key(size_t i)
@@ -332,7 +341,9 @@ const char *http_profile_key(size_t i)
 
 const char *http_profile_waits_key(size_t i)
 {
-	return i + 1 < ARRAY_SIZE(profile_keys) ? profile_keys[i].key : NULL;
+	return i + PROFILE_CPU_ONLY < ARRAY_SIZE(profile_keys)
+		       ? profile_keys[i].key
+		       : NULL;
 }
 
 struct profile_args {
@@ -386,8 +397,11 @@ static enum MHD_Result profile_on_arg(void *arg, enum MHD_ValueKind kind,
 		i++;
 	if (i == ARRAY_SIZE(profile_keys))
 		profile_term(a);
-	else if (a->p->events && !strcmp(key, PROFILE_TYPE))
+	else if (a->p->events &&
+		 i + PROFILE_CPU_ONLY >= ARRAY_SIZE(profile_keys))
 		a->why = "no such parameter";
+	else if (!a->req->member && !strcmp(key, PROFILE_TRACES))
+		a->why = "needs a token";
 	else if (a->seen >> i & 1)
 		a->why = "given twice";
 	else
@@ -404,6 +418,7 @@ static void profile_combination(struct profile_args *a)
 	if (p->kind == REPORTER_QUERY_CPU)
 		return;
 	a->key = p->form.drop_marks ? "drop_marks"
+		 : p->form.traces   ? "traces"
 				    : reporter_query_terms_thread(&p->terms);
 	if (a->key)
 		a->why = "only of type cpu";
@@ -510,6 +525,7 @@ enum MHD_Result http_index(struct http_request *req)
 		"servers that\n"
 		"                     find names themselves\n"
 		"    &drop_marks=1    no frames that are no code\n"
+		"    &traces=1        with the labels trace_id and span_id\n"
 		"    &type=TYPE       of wait, runqueue or wall time, with "
 		"--wait\n"
 		"wait?seconds=30      the time in which threads did not run, "

@@ -4,6 +4,7 @@
 #define REPORTER_QUERY_INPUT_H
 
 #include "reporter/edit/edit.h"
+#include "reporter/times.h"
 #include "reporter/query/model.h"
 #include "reporter/query/part.h"
 
@@ -48,6 +49,9 @@ struct input {
 	/* Of a part: what replaces the values of samples; NULL: nothing does. */
 	struct query_part *part;
 	int64_t *sums;
+	/* The same, apart by traces: each is a sample; and the current one. */
+	struct query_splits *splits;
+	const struct query_split *split;
 	size_t nsamples, sample; /* Sample messages, and the current one */
 	struct edit_bytes *strings;
 	uint32_t *string_ids; /* of the merged profile; NONE: not yet */
@@ -75,7 +79,8 @@ struct input {
 	size_t nvalues;
 	/* The labels of its set, and all sets. */
 	struct input_label raw[QUERY_LABELS_MAX + 1];
-	struct query_label labels[QUERY_LABELS_MAX + 1];
+	struct query_label labels[QUERY_LABELS_MAX + 3]; /* and ids, and base */
+	char ids_text[2][IDS_HEX];
 	size_t nraw;
 	bool nomem;
 	struct hash sets;

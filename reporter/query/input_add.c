@@ -266,7 +266,8 @@ static int input_values(struct input *in, struct edit_bytes msg)
 /* Those of the records in the span take the place of the sample's values. */
 static int input_sums(struct input *in)
 {
-	const int64_t *sums = in->sums + in->sample * in->ntypes;
+	const int64_t *sums = in->split ? in->split->values
+					: in->sums + in->sample * in->ntypes;
 	int err = 0;
 
 	in->nvalues = 0;
@@ -284,7 +285,7 @@ static bool input_is_zero(const struct input *in)
 	return true;
 }
 
-static int input_sample(struct input *in, struct edit_bytes msg)
+static int input_sample_one(struct input *in, struct edit_bytes msg)
 {
 	const struct query_labels *labels = NULL;
 	struct edit_bytes stack = msg;
@@ -292,8 +293,8 @@ static int input_sample(struct input *in, struct edit_bytes msg)
 	int err = input_labels(in, msg, &labels);
 
 	if (!err && labels)
-		err = in->sums ? input_sums(in) : input_values(in, msg);
-	in->sample++;
+		err = in->sums || in->split ? input_sums(in)
+					    : input_values(in, msg);
 	in->depth = 0;
 	if (err || !labels || input_is_zero(in))
 		return err;
@@ -311,6 +312,23 @@ static int input_sample(struct input *in, struct edit_bytes msg)
 	if (!err)
 		err = query_sample_add(in->q, in->stack, in->depth, labels,
 				       in->values);
+	return err;
+}
+
+static int input_sample(struct input *in, struct edit_bytes msg)
+{
+	const struct query_split *s;
+	int err = 0;
+
+	if (!in->splits)
+		err = input_sample_one(in, msg);
+	for (s = in->splits ? in->splits->by_sample[in->sample] : NULL;
+	     s && !err; s = s->next) {
+		in->split = s;
+		err = input_sample_one(in, msg);
+	}
+	in->split = NULL;
+	in->sample++;
 	return err;
 }
 
@@ -429,7 +447,7 @@ static void input_span(struct input *in)
 	int64_t end = query_saturate(begin, (int64_t)in->duration);
 	struct reporter_query *q = in->q;
 
-	if (in->sums) {
+	if (in->sums || in->splits) {
 		begin = MAX(begin, in->part->span.from);
 		end = MIN(end, in->part->span.to);
 	}
@@ -503,22 +521,41 @@ static int input_main(struct input *in)
 
 /* --- a part ------------------------------------------------------------------- */
 
-/* Of a profile that is partly in the span: the sums of its samples in there. */
-static int input_cut(struct input *in)
+static int input_times(struct input *in, struct store_times **tp)
 {
 	struct query_part *part = in->part;
-	struct store_times *t = NULL;
-	int err = part->times(part->arg, &t);
+	int err = part->times(part->arg, tp);
 
-	if (!err && !store_times_fit(t, (int64_t)in->time, in->nsamples))
+	if (!err && !store_times_fit(*tp, (int64_t)in->time, in->nsamples)) {
+		store_times_free(*tp);
 		err = -EBADMSG;
-	if (!err)
+	}
+	return err;
+}
+
+/*
+ * The sums of its samples in the span, apart by traces if these are asked for.
+ * 'partly': not all of its time is in the span.
+ */
+static int input_cut(struct input *in, bool partly)
+{
+	bool traced = query_traced(in->q);
+	struct query_part *part = in->part;
+	struct store_times *t = NULL;
+	int err = input_times(in, &t);
+
+	if (!err && traced) {
+		err = query_part_split(t, part->span, in->nsamples, in->ntypes,
+				       &in->splits);
+	} else if (!err) {
 		err = query_part_sums(t, part->span, in->nsamples, in->ntypes,
 				      &in->sums);
-	store_times_free(t);
+		store_times_free(t);
+	}
 	if (!err || err == -ENOMEM)
 		return err;
-	part->whole = true;
+	part->whole = partly;
+	part->untraced = traced;
 	return 0;
 }
 
@@ -528,17 +565,19 @@ static int input_part(struct input *in)
 	int64_t end = query_saturate(begin, (int64_t)in->duration);
 	struct query_part *part = in->part;
 
+	bool partly = begin < part->span.from || end > part->span.to;
+
 	part->begin = begin;
 	part->end = end;
-	if (end <= part->span.from || begin >= part->span.to)
+	if (end <= part->span.from || begin >= part->span.to) {
 		part->outside = true;
-	else if (begin >= part->span.from && end <= part->span.to)
 		return 0;
-	else if (in->q->opts.kind == REPORTER_QUERY_CPU)
-		return input_cut(in);
-	else
-		part->whole = true; /* waits have no times */
-	return 0;
+	}
+	if (in->q->opts.kind != REPORTER_QUERY_CPU) {
+		part->whole = partly; /* waits have no times */
+		return 0;
+	}
+	return partly || query_traced(in->q) ? input_cut(in, partly) : 0;
 }
 
 /* --- all ---------------------------------------------------------------------- */
@@ -584,6 +623,7 @@ int input_add(struct reporter_query *q, struct edit_bytes data, bool base,
 	*what = in->what;
 	hash_fini(&in->sets);
 	arena_fini(&in->arena);
+	query_splits_free(in->splits);
 	free(in->sums);
 	free(in->stack);
 	free(in->comments);

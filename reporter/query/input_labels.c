@@ -9,12 +9,15 @@
 #include <string.h>
 
 #include "reporter/pprof.h"
+#include "reporter/times.h"
 #include "reporter/query/input.h"
+#include "reporter/store/times_file.h"
 
 /* A set of labels; 'bytes' are those of the first sample that has it. */
 struct input_set {
 	struct hash_node node;
 	struct edit_bytes bytes;
+	uint32_t ids; /* of its trace, by the side file; 0: none */
 	const struct query_labels *labels; /* NULL: not taken */
 };
 
@@ -93,12 +96,55 @@ static const char *input_text(struct input *in, uint64_t string)
 	return copy;
 }
 
+/* The trace and span of the current sample: X(at, length, key) of its pair. */
+#define INPUT_IDS(X)                          \
+	X(0, IDS_TRACE, REPORTER_LABEL_TRACE) \
+	X(IDS_TRACE, IDS_SPAN, REPORTER_LABEL_SPAN)
+
+static const struct {
+	size_t at, len;
+	const char *key;
+} input_ids[] = {
+#define X(at, len, key) { at, len, key },
+	INPUT_IDS(X)
+#undef X
+};
+
+/* In hex; NULL: it has none. */
+static const char *input_id_text(const struct input *in, size_t which,
+				 char out[IDS_HEX])
+{
+	const uint8_t *pair;
+
+	if (!in->split || !in->split->ids)
+		return NULL;
+	pair = store_times_pair(in->splits->times, in->split->ids);
+	times_ids_hex(pair + input_ids[which].at, input_ids[which].len, out);
+	return out;
+}
+
+static bool input_get_id(struct input *in, const char *key,
+			 struct reporter_query_value *out)
+{
+	size_t n = ARRAY_SIZE(input_ids);
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(input_ids[i].key, key) != 0)
+			continue;
+		out->text = input_id_text(in, i, in->ids_text[i]);
+		return out->text;
+	}
+	return false;
+}
+
 static bool input_get_label(const void *arg, const char *key, size_t i,
 			    struct reporter_query_value *out)
 {
 	struct input *in = *(struct input *const *)arg;
 	size_t len = strlen(key);
 
+	if (!i && input_get_id(in, key, out))
+		return true;
 	for (size_t k = 0; k < in->nraw; k++) {
 		const struct input_label *l = &in->raw[k];
 
@@ -127,6 +173,28 @@ static bool input_takes(struct input *in)
 
 /* --- sets ------------------------------------------------------------------------- */
 
+/* Appends the labels of its trace. */
+static int input_ids_add(struct input *in, size_t *n)
+{
+	const char *text;
+	int64_t key, str;
+
+	for (size_t i = 0; i < ARRAY_SIZE(input_ids); i++) {
+		text = input_id_text(in, i, in->ids_text[i]);
+		if (!text)
+			return 0;
+		key = strtab_id(&in->q->strings, input_ids[i].key);
+		str = strtab_id(&in->q->strings, text);
+		if (key < 0 || str < 0)
+			return -ENOMEM;
+		in->labels[(*n)++] = (struct query_label){
+			.key = (uint32_t)key,
+			.str = (uint32_t)str,
+		};
+	}
+	return query_room(in->q);
+}
+
 static int input_labels_add(struct input *in, const struct query_labels **out)
 {
 	struct query_label *l;
@@ -147,6 +215,8 @@ static int input_labels_add(struct input *in, const struct query_labels **out)
 		if (!err)
 			l->unit = id;
 	}
+	if (!err)
+		err = input_ids_add(in, &n);
 	if (in->base)
 		in->labels[n++] = (struct query_label){
 			.key = in->q->base_key,
@@ -212,6 +282,7 @@ static int input_run(struct edit_bytes msg, struct edit_bytes *run)
 int input_labels(struct input *in, struct edit_bytes msg,
 		 const struct query_labels **out)
 {
+	uint32_t ids = in->split ? in->split->ids : 0;
 	struct edit_bytes run;
 	struct input_set *set;
 	int err = input_run(msg, &run);
@@ -220,15 +291,16 @@ int input_labels(struct input *in, struct edit_bytes msg,
 	*out = NULL;
 	if (err)
 		return err;
-	h = hash_bytes(run.p, run.len);
+	h = hash_mix(hash_bytes(run.p, run.len), ids);
 	HASH_FIND(set, &in->sets, h, node,
-		  set->bytes.len == run.len &&
+		  set->bytes.len == run.len && set->ids == ids &&
 			  (!run.len || !memcmp(set->bytes.p, run.p, run.len)));
 	if (!set) {
 		set = arena_alloc(&in->arena, sizeof(*set));
 		if (!set)
 			return -ENOMEM;
 		set->bytes = run;
+		set->ids = ids;
 		err = input_set_make(in, run, &set->labels);
 		if (err)
 			return err;

@@ -22,10 +22,12 @@
 #define QUERY_COMMENTS_MAX 1024
 #define QUERY_NONE UINT32_MAX
 
-/* How a term is decided: the first two by labels, the others by the catalog. */
+/* How a term is decided: up to QUERY_SPAN by labels, the others by the catalog. */
 enum query_matcher {
 	QUERY_NUMBER,
 	QUERY_NAME,
+	QUERY_TRACE,
+	QUERY_SPAN,
 	QUERY_USER,
 	QUERY_SUBTREE,
 	QUERY_UNDER,
@@ -221,6 +223,10 @@ bool query_is_mark(const struct reporter_query *q,
 int64_t query_total(const struct reporter_query *q);
 const char *query_term_key(const struct reporter_query_term *t);
 enum query_matcher query_term_matcher(const struct reporter_query_term *t);
+/* Whether samples themselves have it, as a label. */
+bool query_term_is_label(const struct reporter_query_term *t);
+/* Whether samples need the ids of traces. */
+bool query_traced(const struct reporter_query *q);
 /* Whether a pattern matches all of 's'. */
 bool query_glob(const char *p, const char *s);
 /* The same for an executable: without a '/', its last component is enough. */

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/base.h"
+#include "reporter/query/query.h"
+
 struct store_times;
 
 /* What is taken of a profile. */
@@ -21,6 +24,7 @@ struct query_part {
 	int64_t begin, end; /* of the profile */
 	bool outside; /* nothing of it is in the span */
 	bool whole; /* taken whole, because times are missing */
+	bool untraced; /* the ids of traces are missing, for the same reason */
 };
 
 /*
@@ -32,5 +36,32 @@ struct query_part {
 int query_part_sums(const struct store_times *t,
 		    struct reporter_query_span span, size_t nsamples,
 		    size_t nvalues, int64_t **sums);
+
+/*
+ * The records of a Sample message with the same trace and span, summed up: these are
+ * samples of their own.
+ */
+struct query_split {
+	struct hash_node node;
+	struct query_split *next; /* of the same Sample message */
+	uint32_t sample, ids; /* as in struct store_times_record */
+	int64_t values[];
+};
+
+struct query_splits {
+	struct arena arena;
+	struct hash by_ids;
+	struct query_split **by_sample;
+	struct store_times *times; /* has the ids */
+};
+
+/*
+ * The same as query_part_sums(), apart by ids; 't' is taken over, also on an error.
+ * Freed by query_splits_free(), which allows NULL.
+ */
+int query_part_split(struct store_times *t, struct reporter_query_span span,
+		     size_t nsamples, size_t nvalues,
+		     struct query_splits **out);
+void query_splits_free(struct query_splits *s);
 
 #endif /* REPORTER_QUERY_PART_H */

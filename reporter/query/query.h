@@ -22,8 +22,8 @@ struct sink;
 /* --- terms: which samples -------------------------------------------------------- */
 
 /*
- * X(KEY, matcher): kinds of terms. The first ones are labels of samples: a NUMBER or a
- * NAME. Of the others, the catalog knows the images. Another kind is a row here and, for
+ * X(KEY, matcher): kinds of terms. The first ones are labels of samples: a NUMBER, a
+ * NAME, or an id of a TRACE or SPAN, whose labels are "trace_id" and "span_id". Of the others, the catalog knows the images. Another kind is a row here and, for
  * the command line, two in profiler/cmd/options.def.
  */
 #define REPORTER_QUERY_LABELS(X) \
@@ -36,7 +36,9 @@ struct sink;
 	X(cgroup, NAME)          \
 	X(unit, NAME)            \
 	X(process, NAME)         \
-	X(image, NAME)
+	X(image, NAME)           \
+	X(trace, TRACE)          \
+	X(span, SPAN)
 #define REPORTER_QUERY_HISTORY(X) \
 	X(user, USER)             \
 	X(subtree, SUBTREE)       \
@@ -47,6 +49,10 @@ struct sink;
 #define REPORTER_QUERY_TERMS(X)  \
 	REPORTER_QUERY_LABELS(X) \
 	REPORTER_QUERY_HISTORY(X)
+
+/* The labels of a sample's trace, in hex. */
+#define REPORTER_LABEL_TRACE "trace_id"
+#define REPORTER_LABEL_SPAN "span_id"
 
 #define REPORTER_QUERY_TERMS_MAX 256
 #define REPORTER_QUERY_TEXT_MAX 4096
@@ -75,6 +81,8 @@ int reporter_query_terms_parse(struct reporter_query_terms *t, const char *key,
 const char *reporter_query_terms_history(const struct reporter_query_terms *t);
 /* The first KEY that is of threads, not of images; NULL: there is none. */
 const char *reporter_query_terms_thread(const struct reporter_query_terms *t);
+/* Whether there are terms of traces, so that samples need their ids. */
+bool reporter_query_terms_traced(const struct reporter_query_terms *t);
 /* The KEY number 'i', without "not-"; NULL: there are not so many. */
 const char *reporter_query_terms_key(size_t i);
 void reporter_query_terms_fini(struct reporter_query_terms *t);
@@ -91,6 +99,10 @@ typedef bool (*reporter_query_label_fn)(const void *arg, const char *key,
 /* By the terms that are labels. 't' may be NULL. */
 bool reporter_query_terms_take(const struct reporter_query_terms *t,
 			       reporter_query_label_fn label, const void *arg);
+/* The same by the terms of traces alone: false for what no term can take. */
+bool reporter_query_terms_take_trace(const struct reporter_query_terms *t,
+				     reporter_query_label_fn label,
+				     const void *arg);
 
 /* --- the query -------------------------------------------------------------------- */
 
@@ -135,6 +147,11 @@ struct reporter_query_opts {
 			 const char *const **names, size_t *n);
 	bool drop_marks; /* frames that are no code, as [tables late] */
 	bool expand; /* one location for each inlined frame */
+	/*
+	 * Of an archive: samples have the labels trace_id and span_id, by the side
+	 * files; so it is, too, if there are terms of traces.
+	 */
+	bool traces;
 	enum reporter_query_kind kind;
 	/* Of wall time: labels to leave out, as in reporter_form; before the others. */
 	uint32_t without;
@@ -191,6 +208,7 @@ struct reporter_query_archive {
 	size_t whole; /* at an end of the span, without times: taken whole */
 	size_t again; /* of a time that the clock had twice: it was set back */
 	size_t without; /* left out: they have no waits, which are asked for */
+	size_t untraced; /* with samples that have no ids of traces: times are missing */
 	uint64_t bytes; /* of the files read */
 	char file[256]; /* the window of an error; "" for none */
 };

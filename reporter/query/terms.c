@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reporter/times.h"
 #include "reporter/query/model.h"
 
 static const struct {
@@ -15,6 +16,19 @@ static const struct {
 	REPORTER_QUERY_TERMS(X)
 #undef X
 };
+
+/* Labels that are called otherwise than their terms; by matcher. */
+static const char *const term_labels[QUERY_MATCHERS] = {
+	[QUERY_TRACE] = REPORTER_LABEL_TRACE,
+	[QUERY_SPAN] = REPORTER_LABEL_SPAN,
+};
+
+static const char *term_label_key(size_t kind)
+{
+	const char *label = term_labels[term_kinds[kind].matcher];
+
+	return label ? label : term_kinds[kind].key;
+}
 
 const char *query_term_key(const struct reporter_query_term *t)
 {
@@ -52,6 +66,26 @@ static const char *term_is_number(struct reporter_query_term *t, const char *v)
 static const char *term_is_name(struct reporter_query_term *t, const char *v)
 {
 	return NULL;
+}
+
+/* As the label has it, in small letters. */
+static bool term_hex(const char *v, size_t len)
+{
+	return strlen(v) == len && strspn(v, "0123456789abcdef") == len;
+}
+
+static const char *term_is_trace(struct reporter_query_term *t, const char *v)
+{
+	return term_hex(v, 2 * IDS_TRACE)
+		       ? NULL
+		       : "a trace id, 32 hexadecimal digits in small letters";
+}
+
+static const char *term_is_span(struct reporter_query_term *t, const char *v)
+{
+	return term_hex(v, 2 * IDS_SPAN)
+		       ? NULL
+		       : "a span id, 16 hexadecimal digits in small letters";
 }
 
 /* Names are looked up by clients: a lookup may take long. */
@@ -110,6 +144,7 @@ static const char *term_is_entry(struct reporter_query_term *t, const char *v)
 static const char *(*const term_values[])(struct reporter_query_term *t,
 					  const char *v) = {
 	[QUERY_NUMBER] = term_is_number, [QUERY_NAME] = term_is_name,
+	[QUERY_TRACE] = term_is_trace,	 [QUERY_SPAN] = term_is_span,
 	[QUERY_USER] = term_is_user,	 [QUERY_SUBTREE] = term_is_process,
 	[QUERY_UNDER] = term_is_name,	 [QUERY_EXIT] = term_is_exit,
 	[QUERY_ENTRY] = term_is_entry,	 [QUERY_ARGV] = term_is_name,
@@ -158,23 +193,35 @@ int reporter_query_terms_parse(struct reporter_query_terms *t, const char *key,
 	return err;
 }
 
-/* Whether samples themselves have it, as a label. */
-static bool term_is_label(const struct reporter_query_term *t)
+bool query_term_is_label(const struct reporter_query_term *t)
 {
-	return query_term_matcher(t) <= QUERY_NAME;
+	return query_term_matcher(t) <= QUERY_SPAN;
+}
+
+static bool term_is_traced(const struct reporter_query_term *t)
+{
+	return term_labels[query_term_matcher(t)];
+}
+
+bool reporter_query_terms_traced(const struct reporter_query_terms *t)
+{
+	for (size_t i = 0; t && i < t->n; i++)
+		if (term_is_traced(&t->items[i]))
+			return true;
+	return false;
 }
 
 const char *reporter_query_terms_history(const struct reporter_query_terms *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (!term_is_label(&t->items[i]))
+		if (!query_term_is_label(&t->items[i]))
 			return query_term_key(&t->items[i]);
 	return NULL;
 }
 
 const char *reporter_query_terms_thread(const struct reporter_query_terms *t)
 {
-	static const char *const keys[] = { "tid", "thread" };
+	static const char *const keys[] = { "tid", "thread", "trace", "span" };
 
 	for (size_t i = 0; i < t->n; i++)
 		for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
@@ -252,14 +299,15 @@ static bool term_applies(const struct reporter_query_term *t,
 {
 	struct reporter_query_value v;
 
-	for (size_t i = 0; label(arg, term_kinds[t->kind].key, i, &v); i++)
+	for (size_t i = 0; label(arg, term_label_key(t->kind), i, &v); i++)
 		if (term_matches(t, &v))
 			return true;
 	return false;
 }
 
-bool reporter_query_terms_take(const struct reporter_query_terms *t,
-			       reporter_query_label_fn label, const void *arg)
+static bool terms_take(const struct reporter_query_terms *t,
+		       bool (*which)(const struct reporter_query_term *t),
+		       reporter_query_label_fn label, const void *arg)
 {
 	bool asked[ARRAY_SIZE(term_kinds)] = { false };
 	bool met[ARRAY_SIZE(term_kinds)] = { false };
@@ -269,7 +317,7 @@ bool reporter_query_terms_take(const struct reporter_query_terms *t,
 		const struct reporter_query_term *term = &t->items[i];
 		bool applies;
 
-		if (!term_is_label(term))
+		if (!which(term))
 			continue;
 		applies = term_applies(term, label, arg);
 		if (term->negated && applies)
@@ -281,4 +329,22 @@ bool reporter_query_terms_take(const struct reporter_query_terms *t,
 		if (asked[i] && !met[i])
 			return false;
 	return true;
+}
+
+bool reporter_query_terms_take(const struct reporter_query_terms *t,
+			       reporter_query_label_fn label, const void *arg)
+{
+	return terms_take(t, query_term_is_label, label, arg);
+}
+
+bool reporter_query_terms_take_trace(const struct reporter_query_terms *t,
+				     reporter_query_label_fn label,
+				     const void *arg)
+{
+	return terms_take(t, term_is_traced, label, arg);
+}
+
+bool query_traced(const struct reporter_query *q)
+{
+	return q->opts.traces || reporter_query_terms_traced(q->opts.terms);
 }

@@ -18,6 +18,7 @@ enum request_key {
 	REQUEST_BY,
 	REQUEST_DIFF,
 	REQUEST_TYPE,
+	REQUEST_TRACES,
 	REQUEST_KEYS,
 };
 
@@ -30,7 +31,7 @@ struct reporter_request {
 	char *life, *sample_type, *by[REPORTER_QUERY_ROOTS_MAX];
 	size_t nby;
 	bool tree; /* one of 'by' */
-	bool drop_marks, expand;
+	bool drop_marks, expand, traces;
 	enum reporter_query_kind kind;
 	enum reporter_query_format format;
 	struct reporter_query_terms terms;

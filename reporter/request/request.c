@@ -94,6 +94,14 @@ static int request_drop_marks(struct reporter_request *r, const char *value,
 	return r->drop_marks || !strcmp(value, "0") ? 0 : -EINVAL;
 }
 
+static int request_traces(struct reporter_request *r, const char *value,
+			  const char **want)
+{
+	*want = "0 or 1";
+	r->traces |= !strcmp(value, "1");
+	return !strcmp(value, "1") || !strcmp(value, "0") ? 0 : -EINVAL;
+}
+
 static int request_inline(struct reporter_request *r, const char *value,
 			  const char **want)
 {
@@ -141,6 +149,8 @@ static int request_by(struct reporter_request *r, const char *value,
 		return err;
 	r->nby++;
 	r->tree |= !strcmp(value, REPORTER_QUERY_TREE);
+	r->traces |= !strcmp(value, REPORTER_LABEL_TRACE) ||
+		     !strcmp(value, REPORTER_LABEL_SPAN);
 	return 0;
 }
 
@@ -189,6 +199,7 @@ static const struct {
 	[REQUEST_BY] = { "by", request_by },
 	[REQUEST_DIFF] = { "diff", request_diff },
 	[REQUEST_TYPE] = { "type", request_type },
+	[REQUEST_TRACES] = { "traces", request_traces },
 };
 
 int reporter_request_set(struct reporter_request *r, const char *key,
@@ -254,7 +265,13 @@ const char *reporter_request_wrong(const struct reporter_request *r)
 	if (r->kind == REPORTER_QUERY_CPU)
 		return NULL;
 	return r->drop_marks ? "drop_marks"
+	       : r->traces   ? "traces"
 			     : reporter_query_terms_thread(&r->terms);
+}
+
+bool reporter_request_traces(const struct reporter_request *r)
+{
+	return r->traces;
 }
 
 bool reporter_request_tree(const struct reporter_request *r)
@@ -428,6 +445,7 @@ static struct reporter_query_opts request_opts(const struct reporter_request *r)
 		.nroots = r->nby,
 		.drop_marks = r->drop_marks,
 		.expand = r->expand,
+		.traces = r->traces,
 		.kind = r->kind,
 	};
 
@@ -496,6 +514,7 @@ static int request_add(struct request_run *x, struct reporter_query *q,
 	x->out->found.whole += before.whole;
 	x->out->found.again += before.again;
 	x->out->found.without += before.without;
+	x->out->found.untraced += before.untraced;
 	return err;
 }
 

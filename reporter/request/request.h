@@ -13,6 +13,8 @@
  *	type		what it is of (REPORTER_QUERY_KINDS); cpu by default
  *	drop_marks	1: without frames that are no code
  *	inline		"expand": a location for each inlined frame
+ *	traces		1: with the labels trace_id and span_id; so it is, too, with
+ *			terms of traces
  *	format		of the answer (REPORTER_QUERY_FORMATS)
  *	sample_type	for formats with one value a stack
  *
@@ -54,6 +56,8 @@ reporter_request_kind(const struct reporter_request *r);
  * their frames are no code; NULL: all can.
  */
 const char *reporter_request_wrong(const struct reporter_request *r);
+/* Whether samples have the labels of their traces, as roots too need them. */
+bool reporter_request_traces(const struct reporter_request *r);
 /* Whether the roots of stacks are of a catalog, so that its reader makes them. */
 bool reporter_request_tree(const struct reporter_request *r);
 /* The end of its span, as far as it is known before the request runs. */

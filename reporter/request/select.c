@@ -173,7 +173,7 @@ static const char *select_condition(const struct reporter_query_term *t,
 		return select_exits[QUERY_EXIT_OK];
 	if (matcher == QUERY_EXIT)
 		return select_exits[t->exit];
-	if (matcher <= QUERY_NAME)
+	if (query_term_is_label(t))
 		return select_label(t, labels, version);
 	return version >= SELECT_TEXTS_VERSION &&
 			       select_texts_conditions[matcher]

@@ -20,6 +20,7 @@ struct window;
 
 #define STORE_BOOT_ID 16
 #define STORE_TIMES_EVENT_MAX 64 /* bytes of an event's name, with the NUL */
+#define STORE_TIMES_PAIRS_MAX 65536
 /* A reader takes at most so much, uncompressed: two million records or more. */
 #define STORE_TIMES_MAX (64 << 20)
 
@@ -61,6 +62,7 @@ struct store_times_record {
 	uint32_t cpu;
 	uint32_t event; /* index for store_times_event() */
 	uint64_t value; /* as in the sum of values */
+	uint32_t ids; /* the trace that its thread worked at, from 1; 0: none */
 };
 
 /*
@@ -74,6 +76,10 @@ const struct store_times_info *store_times_info(const struct store_times *t);
 /* NULL: there are not so many. */
 const struct store_times_event *store_times_event(const struct store_times *t,
 						  uint32_t i);
+/* How many pairs of trace and span its records have. */
+uint32_t store_times_pairs(const struct store_times *t);
+/* The bytes of pair 'ids', from 1, as in reporter/times.h; valid as long as 't'. */
+const uint8_t *store_times_pair(const struct store_times *t, uint32_t ids);
 /* Whether it belongs to a profile with this time_nanos and number of samples. */
 bool store_times_fit(const struct store_times *t, int64_t time_nanos,
 		     uint64_t samples);
@@ -81,6 +87,7 @@ bool store_times_fit(const struct store_times *t, int64_t time_nanos,
 enum store_times_table {
 	STORE_TIMES_RECORDS, /* a value for each record */
 	STORE_TIMES_SAMPLES, /* a value for each Sample message */
+	STORE_TIMES_PAIRS, /* a value for each pair of trace and span */
 };
 
 /* A column, read from its begin. */
@@ -101,6 +108,7 @@ bool store_times_value(struct store_times_column *c, uint64_t *v);
 struct store_times_cursor {
 	const struct store_times *t;
 	struct store_times_column step, sample, cpu, event, value;
+	struct store_times_column ids; /* without pairs it has no values */
 };
 
 /* The records in the order in which they were added, nearly that of time. */

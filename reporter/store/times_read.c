@@ -9,6 +9,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "reporter/times.h"
 #include "reporter/store/times_coding.h"
 #include "reporter/store/times_file.h"
 
@@ -30,6 +31,8 @@ struct store_times {
 	uint32_t nevents, ncolumns;
 	struct read_column columns[TIMES_COLUMNS_MAX];
 	uint32_t *threads; /* by sample */
+	const uint8_t *pairs; /* in 'data' */
+	uint32_t npairs;
 	uint8_t *data;
 	size_t len;
 };
@@ -159,9 +162,9 @@ static bool times_read_check_columns(const struct store_times *t)
 	};
 	uint32_t i;
 
-#define X(NAME, name, table, coding)                         \
-	if (!times_read_check(t, #name, STORE_TIMES_##table, \
-			      limits[TIMES_##NAME]))         \
+#define X(NAME, name, table, coding)                        \
+	if (!times_read_check(t, name, STORE_TIMES_##table, \
+			      limits[TIMES_##NAME]))        \
 		return false;
 	TIMES_COLUMNS(X)
 #undef X
@@ -174,6 +177,29 @@ static bool times_read_check_columns(const struct store_times *t)
 		    !times_read_check(t, of->name, of->table, 0))
 			return false;
 	}
+	return true;
+}
+
+/* Files without traces have none; of a later profd they may be coded otherwise. */
+static bool times_read_ids(struct store_times *t)
+{
+	const struct read_column *of = NULL;
+	struct store_times_column c;
+	size_t len;
+
+	for (uint32_t i = 0; i < t->ncolumns && !of; i++)
+		if (!strcmp(t->columns[i].name, "ids.pair"))
+			of = &t->columns[i];
+	if (!of || of->table != STORE_TIMES_PAIRS || of->coding != TIMES_PAIR ||
+	    !store_times_column(t, "sample.ids", &c))
+		return true;
+	len = (size_t)(of->data.end - of->data.p);
+	if (len % IDS_PAIR || len / IDS_PAIR > STORE_TIMES_PAIRS_MAX ||
+	    !times_read_check(t, "sample.ids", STORE_TIMES_RECORDS,
+			      len / IDS_PAIR + 1))
+		return false;
+	t->pairs = of->data.p;
+	t->npairs = (uint32_t)(len / IDS_PAIR);
 	return true;
 }
 
@@ -327,7 +353,8 @@ static int times_read_parse(struct store_times *t)
 		return err;
 	/* Members of a later profd. */
 	cursor_bytes(&c, end - TIMES_HEADER);
-	if (c.bad || !times_read_tables(t, &c) || !times_read_check_columns(t))
+	if (c.bad || !times_read_tables(t, &c) ||
+	    !times_read_check_columns(t) || !times_read_ids(t))
 		return -EBADMSG;
 	return times_read_threads(t);
 }
@@ -371,6 +398,16 @@ const struct store_times_event *store_times_event(const struct store_times *t,
 	return i < t->nevents ? &t->events[i] : NULL;
 }
 
+uint32_t store_times_pairs(const struct store_times *t)
+{
+	return t->npairs;
+}
+
+const uint8_t *store_times_pair(const struct store_times *t, uint32_t ids)
+{
+	return t->pairs + (size_t)(ids - 1) * IDS_PAIR;
+}
+
 bool store_times_fit(const struct store_times *t, int64_t time_nanos,
 		     uint64_t samples)
 {
@@ -386,12 +423,15 @@ void store_times_begin(const struct store_times *t,
 	store_times_column(t, "cpu", &c->cpu);
 	store_times_column(t, "event", &c->event);
 	store_times_column(t, "value", &c->value);
+	c->ids.left = 0;
+	if (t->npairs)
+		store_times_column(t, "sample.ids", &c->ids);
 }
 
 bool store_times_next(struct store_times_cursor *c,
 		      struct store_times_record *out)
 {
-	uint64_t step, sample, cpu, event;
+	uint64_t step, sample, cpu, event, ids = 0;
 
 	if (!store_times_value(&c->step, &step) ||
 	    !store_times_value(&c->sample, &sample) ||
@@ -399,6 +439,8 @@ bool store_times_next(struct store_times_cursor *c,
 	    !store_times_value(&c->event, &event) ||
 	    !store_times_value(&c->value, &out->value))
 		return false;
+	store_times_value(&c->ids, &ids);
+	out->ids = (uint32_t)ids;
 	out->step = (int64_t)step;
 	out->sample = (uint32_t)sample;
 	out->thread = c->t->threads[sample];

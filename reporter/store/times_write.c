@@ -22,17 +22,18 @@ static const struct {
 	uint8_t table, coding;
 } write_columns[] = {
 #define X(NAME, name, table, coding) \
-	[TIMES_##NAME] = { #name, STORE_TIMES_##table, TIMES_##coding },
-	TIMES_COLUMNS(X)
+	[TIMES_##NAME] = { name, STORE_TIMES_##table, TIMES_##coding },
+	TIMES_COLUMNS(X) TIMES_COLUMNS_IDS(X)
 #undef X
 };
 
 struct write {
 	const struct window *w;
 	struct sink *sink; /* NULL: only counts */
-	uint64_t bytes[TIMES_OURS];
+	uint32_t ncolumns; /* TIMES_OURS, or TIMES_ALL with ids */
+	uint64_t bytes[TIMES_ALL];
 	/* Of the column: the value before, or the next fresh number. */
-	uint64_t last[TIMES_OURS];
+	uint64_t last[TIMES_ALL];
 };
 
 static void write_fixed(struct sink *sink, uint64_t v, size_t size)
@@ -89,6 +90,7 @@ static void write_record(struct write *wr, enum times_column col,
 		[TIMES_VALUE] = o->types[s->event].periodic && !s->value
 					? (uint64_t)o->period
 					: s->value,
+		[TIMES_IDS] = s->ids,
 	};
 
 	write_value(wr, col, values[col]);
@@ -115,9 +117,31 @@ static void write_records(struct write *wr, int first, int end)
 			write_record(wr, col, &s);
 }
 
-static void write_header(const struct window *w,
+static void write_pairs(struct write *wr)
+{
+	const struct times_pair *p;
+
+	STAILQ_FOREACH(p, &wr->w->ids.list, entry) {
+		wr->bytes[TIMES_PAIRS] += sizeof(p->bytes);
+		if (wr->sink)
+			sink_write(wr->sink, p->bytes, sizeof(p->bytes));
+	}
+}
+
+/* What is behind the columns of each file. */
+static void write_ids(struct write *wr)
+{
+	if (wr->ncolumns == TIMES_OURS)
+		return;
+	write_records(wr, TIMES_IDS, TIMES_PAIRS);
+	write_pairs(wr);
+}
+
+static void write_header(const struct write *wr,
 			 const struct store_times_info *info, struct sink *sink)
 {
+	const struct window *w = wr->w;
+
 	sink_write(sink, TIMES_MAGIC, strlen(TIMES_MAGIC));
 	write_fixed(sink, TIMES_VERSION, 4);
 	write_fixed(sink, TIMES_HEADER, 4);
@@ -130,7 +154,7 @@ static void write_header(const struct window *w,
 	write_fixed(sink, w->samples.count, 8);
 	write_fixed(sink, w->times.dropped, 8);
 	write_fixed(sink, w->opts.ntypes, 4);
-	write_fixed(sink, TIMES_OURS, 4);
+	write_fixed(sink, wr->ncolumns, 4);
 }
 
 static void write_events(const struct window *w, struct sink *sink)
@@ -153,7 +177,7 @@ static void write_directory(const struct write *wr, struct sink *sink)
 {
 	size_t i, len;
 
-	for (i = 0; i < TIMES_OURS; i++) {
+	for (i = 0; i < wr->ncolumns; i++) {
 		len = strlen(write_columns[i].name);
 		write_fixed(sink, 16 + len, 4);
 		write_fixed(sink, write_columns[i].table, 1);
@@ -167,18 +191,26 @@ static void write_directory(const struct write *wr, struct sink *sink)
 void store_times_write(const struct window *w,
 		       const struct store_times_info *info, struct sink *sink)
 {
-	struct write wr = { .w = w };
+	struct write wr = { .w = w, .ncolumns = TIMES_OURS };
 	int col;
 
+	if (w->ids.by_bytes.count)
+		wr.ncolumns = TIMES_ALL;
 	write_records(&wr, 0, TIMES_THREAD);
 	write_threads(&wr);
-	write_header(w, info, sink);
+	write_ids(&wr);
+	write_header(&wr, info, sink);
 	write_events(w, sink);
 	write_directory(&wr, sink);
-	wr = (struct write){ .w = w, .sink = sink };
+	wr = (struct write){
+		.w = w,
+		.sink = sink,
+		.ncolumns = wr.ncolumns,
+	};
 	for (col = 0; col < TIMES_THREAD; col++)
 		write_records(&wr, col, col + 1);
 	write_threads(&wr);
+	write_ids(&wr);
 }
 
 void store_boot_id(uint8_t id[STORE_BOOT_ID])

@@ -12,7 +12,7 @@
 
 #include "symbolize/cache/entry.h"
 
-#define ENTRY_MAGIC "profdC1\n"
+#define ENTRY_MAGIC "profdC2\n"
 
 _Static_assert(sizeof(struct entry_head) == 80, "no hole in the head");
 

@@ -134,6 +134,7 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 		memcpy(out->build_id, f->ident.build_id, sizeof(out->build_id));
 		memcpy(out->file_id, f->ident.file_id, sizeof(out->file_id));
 		out->build_id_len = f->ident.build_id_len;
+		out->slot = f->slot;
 		out->n = (uint32_t)MIN(f->n_segments,
 				       (size_t)WORKER_SEGMENTS_MAX);
 		memcpy(out + 1, f->segments, out->n * sizeof(*f->segments));

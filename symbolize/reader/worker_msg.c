@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "symbolize/elf/slot.h"
 #include "symbolize/reader/worker_msg.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
@@ -152,6 +153,7 @@ const struct worker_ident *worker_ident(const struct worker_in *in)
 	if (!i || !answer_ok(in, &i->a, sizeof(*i)) || in->fd >= 0 ||
 	    i->build_id_len > sizeof(i->build_id) ||
 	    i->n > WORKER_SEGMENTS_MAX || i->hashed > 1 ||
+	    !symbolizer_slot_valid(&i->slot) ||
 	    in->len != sizeof(*i) + i->n * sizeof(struct symbolizer_segment))
 		return NULL;
 	return i;

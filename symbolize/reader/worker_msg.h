@@ -109,6 +109,7 @@ struct worker_ident {
 	uint32_t build_id_len;
 	uint32_t n;
 	uint32_t hashed; /* 0: content is not set */
+	struct symbolizer_slot slot;
 };
 
 /* n times struct worker_name follow, for the addresses from 'first' on. */

@@ -270,6 +270,14 @@ symbolizer_ident(const struct symbolizer_file *file)
 	return &file->ident;
 }
 
+const struct symbolizer_slot *
+symbolizer_slot(const struct symbolizer_file *file)
+{
+	static const struct symbolizer_slot none;
+
+	return &none;
+}
+
 const struct symbolizer_segment *
 symbolizer_segments(const struct symbolizer_file *file, size_t *np)
 {

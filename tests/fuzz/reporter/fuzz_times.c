@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "reporter/times.h"
 #include "reporter/store/times_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,13 +19,17 @@ static void fuzz_walk(const struct store_times *t)
 	struct store_times_column c;
 	struct store_times_cursor all;
 	uint64_t n = 0, v;
+	volatile unsigned int sum = 0; /* reads each byte */
 
 	store_times_begin(t, &all);
 	while (store_times_next(&all, &rec)) {
 		n++;
 		if (rec.sample >= info->samples ||
-		    !store_times_event(t, rec.event))
+		    !store_times_event(t, rec.event) ||
+		    rec.ids > store_times_pairs(t))
 			__builtin_trap();
+		for (int i = 0; rec.ids && i < IDS_PAIR; i++)
+			sum += store_times_pair(t, rec.ids)[i];
 	}
 	if (n != info->records)
 		__builtin_trap();

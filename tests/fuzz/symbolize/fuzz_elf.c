@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Fuzz target: an ELF file from memory, through everything that is read of
- * one: headers, build id, tables, index, names, demangled; and what it says of
- * its separate debug file.
+ * one: headers, build id, tables, index, names, demangled; the slot of a tracer; and
+ * what it says of its separate debug file.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "symbolize/elf/debugfile.h"
+#include "symbolize/elf/slot.h"
 #include "symbolize/demangle.h"
 #include "symbolize/names/index.h"
 
@@ -70,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static bool started;
 	struct symbolizer_src src;
 	struct symbolizer_elf e;
+	struct symbolizer_slot slot;
 	uint8_t id[20];
 
 	if (!started && symbolizer_demangle_start())
@@ -81,11 +83,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	symbolizer_elf_build_id(&e, id, sizeof(id));
 	if (symbolizer_debugfile_open(&d, &e, &ask) != -ENOENT)
 		abort();
-	if (symbolizer_elf_tables(&e) == 0 &&
-	    symbolizer_index_new(&x, &e, &ask) == 0) {
+	if (!symbolizer_slot_find(&e, &slot) && !symbolizer_slot_valid(&slot))
+		abort();
+	symbolizer_elf_fini(&e);
+	if (symbolizer_elf_init_any(&e, &src))
+		abort();
+	if (symbolizer_elf_tables(&e))
+		goto out;
+	if (symbolizer_index_new(&x, &e, &ask) == 0) {
 		walk(x, &e);
 		symbolizer_index_free(x);
 	}
+out:
 	symbolizer_elf_fini(&e);
 	return 0;
 }

@@ -70,7 +70,8 @@ static void read_all(uint64_t vaddr)
 		sum += ((const uint8_t *)(q + 1))[i];
 	for (uint32_t i = 0; ident && i < ident->n; i++)
 		sum += ((const uint8_t *)(ident + 1))[i * 24];
-	if (ident && ident->build_id_len > SYMBOLIZER_BUILD_ID_MAX)
+	if (ident && (ident->build_id_len > SYMBOLIZER_BUILD_ID_MAX ||
+		      ident->slot.model >= SYMBOLIZER_N_SLOTS))
 		abort();
 	if (hello)
 		touch(hello->what);

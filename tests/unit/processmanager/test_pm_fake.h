@@ -257,6 +257,15 @@ int symbolizer_file_dup(const struct symbolizer_file *file)
 				: fcntl(fake_content, F_DUPFD_CLOEXEC, 3);
 }
 
+/* No file of these tests has a tracer. */
+const struct symbolizer_slot *
+symbolizer_slot(const struct symbolizer_file *file)
+{
+	static const struct symbolizer_slot none;
+
+	return &none;
+}
+
 const struct symbolizer_segment *
 symbolizer_segments(const struct symbolizer_file *file, size_t *np)
 {

@@ -58,6 +58,18 @@ static void all_is_well(void **state)
 	assert_int_equal(reasons(), 0);
 }
 
+/* Any user can have them, and some writers have nothing else. */
+static void samples_without_their_trace_degrade_nothing(void **state)
+{
+	seconds(30);
+	t.losses[LOSS_TRACE_TORN] += 5;
+	t.losses[LOSS_TRACE_UNREAD] += 5;
+	t.losses[LOSS_TRACE_FULL] += 5;
+	t.losses[LOSS_TRACE_USER] += 5;
+	seconds(1);
+	assert_int_equal(reasons(), 0);
+}
+
 static void a_loss_degrades_until_a_clean_period(void **state)
 {
 	static const enum loss some[] = { LOSS_RING_FULL, LOSS_TABLES_LATE,
@@ -237,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, setup)
 		T(all_is_well),
+		T(samples_without_their_trace_degrade_nothing),
 		T(a_loss_degrades_until_a_clean_period),
 		T(a_few_missing_samples_are_no_loss),
 		T(no_samples_of_busy_cpus_is_a_failure),

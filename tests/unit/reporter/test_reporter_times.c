@@ -20,6 +20,7 @@ static struct times_sample made(unsigned int *seed)
 		.event = (unsigned int)rand_r(seed) % REPORTER_EVENTS_MAX,
 		.value =
 			values[(unsigned int)rand_r(seed) % ARRAY_SIZE(values)],
+		.ids = (unsigned int)rand_r(seed) % 3 * 30000,
 	};
 }
 
@@ -51,6 +52,7 @@ static void what_is_added_is_read(void **state)
 		assert_int_equal(s.cpu, want.cpu);
 		assert_int_equal(s.event, want.event);
 		assert_true(s.value == want.value);
+		assert_int_equal(s.ids, want.ids);
 		assert_in_range(s.step + 50000, times.min + 50000,
 				times.max + 50000);
 	}

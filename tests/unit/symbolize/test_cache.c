@@ -623,6 +623,36 @@ static void identities_are_shared_fairly(void **state)
 	strbuf_fini(&packed);
 }
 
+/* The slot is a fact of the file, and no byte of it is trusted. */
+static void a_slot_is_kept_with_the_identity(void **state)
+{
+	struct symbolizer_slot slot = { 8, 0x1234, SYMBOLIZER_SLOT_MODULE, 1 };
+	struct symbolizer_file f = { .hashed = true, .slot = slot };
+	struct symbolizer_known k = { 0 };
+	struct strbuf packed = STRBUF_INIT;
+	uint8_t *bytes;
+
+	assert_int_equal(symbolizer_known_init(&k), 0);
+	f.ident.dev = 0x801;
+	symbolizer_known_add(&k, &f);
+	symbolizer_known_pack(&k, &packed);
+	symbolizer_known_fini(&k);
+	assert_int_equal(symbolizer_known_init(&k), 0);
+	bytes = (uint8_t *)packed.data;
+	assert_true(symbolizer_known_unpack(&k, bytes, packed.len));
+	memset(&f.slot, 0, sizeof(f.slot));
+	assert_true(symbolizer_known_get(&k, &f));
+	assert_memory_equal(symbolizer_slot(&f), &slot, sizeof(slot));
+	bytes = memmem(bytes, packed.len, &slot, sizeof(slot));
+	assert_non_null(bytes);
+	bytes[offsetof(struct symbolizer_slot, model)] = SYMBOLIZER_N_SLOTS;
+	assert_false(symbolizer_known_unpack(&k, (uint8_t *)packed.data,
+					     packed.len));
+	free(f.segments);
+	symbolizer_known_fini(&k);
+	strbuf_fini(&packed);
+}
+
 /* --- names ----------------------------------------------------------------- */
 
 static void add_name(struct entry_news *news, uint64_t start, uint64_t size,
@@ -724,6 +754,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(deleted_while_it_is_used),
 		cmocka_unit_test(who_has_most_loses_first),
 		cmocka_unit_test(identities_are_shared_fairly),
+		cmocka_unit_test(a_slot_is_kept_with_the_identity),
 		cmocka_unit_test(new_names_replace_old_ones),
 	};
 

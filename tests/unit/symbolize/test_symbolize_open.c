@@ -509,6 +509,34 @@ static void one_that_was_killed_is_replaced(void **state)
 	fixture_fini(&fx);
 }
 
+/* The worker reports the slot of a tracer's variable, and it is remembered. */
+static void a_slot_comes_with_the_file(void **state)
+{
+	const struct symbolizer_slot *slot;
+	struct symbolizer_slot first;
+	struct fixture fx;
+
+	sh("echo '__thread void *%s; void *f(void){return &%s;}' |"
+	   "cc -x c - -shared -fPIC -mtls-dialect=gnu -o slot.so",
+	   SYMBOLIZER_SLOT_NAME, SYMBOLIZER_SLOT_NAME);
+	make_library("none.so", "fn");
+	sleep(4);
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_path(&fx, in_dir("none.so")), 0);
+	assert_int_equal(symbolizer_slot(fx.file)->model, SYMBOLIZER_SLOT_NONE);
+	assert_int_equal(open_path(&fx, in_dir("slot.so")), 0);
+	slot = symbolizer_slot(fx.file);
+	assert_int_equal(slot->model, SYMBOLIZER_SLOT_MODULE);
+	assert_int_equal(slot->pair, 1);
+	assert_true(slot->where);
+	first = *slot;
+	assert_int_equal(stats(&fx).identified_known, 0);
+	assert_int_equal(open_path(&fx, in_dir("slot.so")), 0);
+	assert_int_equal(stats(&fx).identified_known, 1);
+	assert_memory_equal(symbolizer_slot(fx.file), &first, sizeof(first));
+	fixture_fini(&fx);
+}
+
 /* An unchanged file that is opened again is not read again. */
 static void what_is_known_is_not_read_again(void **state)
 {
@@ -649,6 +677,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_queue_is_no_reason),
 		cmocka_unit_test(one_that_was_killed_is_replaced),
 		cmocka_unit_test(what_is_known_is_not_read_again),
+		cmocka_unit_test(a_slot_comes_with_the_file),
 		cmocka_unit_test(the_middle_counts),
 		cmocka_unit_test(the_owner_counts),
 		cmocka_unit_test(large_files_are_hashed_by_sections),
