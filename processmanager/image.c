@@ -319,6 +319,11 @@ bool pm_image_may_have_code(const struct pm *pm, const struct pm_image *img,
 	       pm_mm_find(img->mm, addr);
 }
 
+struct pm_exe *pm_image_memory(const struct pm_image *img)
+{
+	return img->mm->anon;
+}
+
 /* Shares the set until one of the two changes it, like a child of fork(2). */
 struct pm_view {
 	struct pm *pm;

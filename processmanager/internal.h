@@ -94,6 +94,8 @@ int pm_str_set(struct pm *pm, struct pm_str **slot, const char *s, size_t len);
 #define PM_MAPS_MAX (1 << 20)
 /* Files being opened and identified: the opener and the workers never idle. */
 #define PM_OPENS_MAX 64
+/* Roots of processes, held open for the perf maps that these may write at their end. */
+#define PM_ROOTS_MAX 64
 
 /*
  * What users have shares of, each with a maximum for all together. A user may
@@ -107,6 +109,7 @@ enum pm_share {
 	PM_SHARE_OPENS, /* openings under way; PM_OPENS_MAX */
 	PM_SHARE_QUEUED, /* openings that wait; counted only */
 	PM_SHARE_FILES, /* files held open; counted only */
+	PM_SHARE_ROOTS, /* roots held for perf maps; PM_ROOTS_MAX */
 	PM_SHARES,
 };
 
@@ -353,6 +356,8 @@ void pm_code_free(struct pm_exe *exe);
 void pm_code_tick(struct pm *pm);
 /* How to open the file; or an error. */
 int pm_code_request(struct pm_exe *exe, struct symbolizer_open_req *req);
+/* If its process has ended, and its map was looked for if need be, its root is closed. */
+void pm_code_ended(struct pm_exe *exe);
 void pm_code_opened(struct pm_exe *exe, const struct symbolizer_file *file);
 /* The pause after a failed attempt. */
 uint64_t pm_code_wait(const struct pm_exe *exe);

@@ -204,6 +204,8 @@ static void pm_forget_image(struct pm *pm, struct pm_image *img)
 
 static void pm_proc_end(struct pm *pm, struct pm_proc *proc)
 {
+	struct pm_exe *memory = pm_image_memory(proc->images);
+
 	if (!proc->late) {
 		pm->gone[pm->gone_at].tgid = proc->tgid;
 		pm->gone[pm->gone_at].start_boottime = proc->start_boottime;
@@ -211,7 +213,12 @@ static void pm_proc_end(struct pm *pm, struct pm_proc *proc)
 	}
 	if (pm->opts.ended && !proc->late)
 		pm->opts.ended(pm->opts.arg, proc->images);
+	if (memory)
+		pm_exe_get(memory);
 	pm_proc_free(pm, proc);
+	if (memory)
+		pm_code_ended(memory);
+	pm_exe_put(memory);
 }
 
 /* When the grace time of an exited process began. */

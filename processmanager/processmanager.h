@@ -59,6 +59,8 @@ struct pm_opts {
 	 * after their last mapping is gone. 0: those of none.
 	 */
 	uint64_t root_dev;
+	/* Perf maps are found also after the end of their processes. */
+	bool late_maps;
 	/* The functions below may be NULL. */
 	/*
 	 * An address of this process is in no mapping, or its mappings are
@@ -472,6 +474,13 @@ struct pm_code_state {
 };
 /* Of the memory, with all sources, or of one of these. That which counts for samples of 'time'. To be called for each frame. */
 struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time);
+/*
+ * Its perf map is looked for again, or read again, for the names that are requested next
+ * as of the latest time, UINT64_MAX.
+ */
+void pm_exe_code_again(struct pm_exe *exe);
+/* The executable memory of the process, borrowed; or NULL. */
+struct pm_exe *pm_image_memory(const struct pm_image *img);
 /* Sends the collected requests. */
 void pm_names_send(struct pm *pm);
 /*

@@ -50,9 +50,10 @@ struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len)
 /* --- a user's share ------------------------------------------------------- */
 
 static const uint64_t pm_share_max[PM_SHARES] = {
-	[PM_SHARE_TEXT] = PM_TEXT_MAX,	[PM_SHARE_EXES] = PM_EXES_MAX,
-	[PM_SHARE_MAPS] = PM_MAPS_MAX,	[PM_SHARE_OPENS] = PM_OPENS_MAX,
-	[PM_SHARE_QUEUED] = UINT64_MAX, [PM_SHARE_FILES] = UINT64_MAX,
+	[PM_SHARE_TEXT] = PM_TEXT_MAX,	 [PM_SHARE_EXES] = PM_EXES_MAX,
+	[PM_SHARE_MAPS] = PM_MAPS_MAX,	 [PM_SHARE_OPENS] = PM_OPENS_MAX,
+	[PM_SHARE_QUEUED] = UINT64_MAX,	 [PM_SHARE_FILES] = UINT64_MAX,
+	[PM_SHARE_ROOTS] = PM_ROOTS_MAX,
 };
 
 struct pm_user *pm_user_of(struct pm *pm, uint32_t uid)

@@ -275,12 +275,19 @@ static bool engine_awaits(struct engine *e, uint64_t now)
 	if (unnamed != end->unnamed)
 		end->changed = now;
 	end->unnamed = unnamed;
-	if (now < end->time + ENGINE_FINISH_NS)
-		return (end->now ? e->in.passed : engine_done(e)) < end->time;
-	return e->opts.all_names && !end->now &&
-	       trace_handler_oldest(e->th) < end->time &&
-	       now < end->time + ENGINE_NAMES_NS &&
-	       now < end->changed + ENGINE_STALL_NS;
+	if (now < end->time + ENGINE_FINISH_NS &&
+	    (end->now ? e->in.passed : engine_done(e)) < end->time)
+		return true;
+	if (!e->opts.all_names || end->now ||
+	    now >= end->time + ENGINE_NAMES_NS ||
+	    now >= end->changed + ENGINE_STALL_NS)
+		return false;
+	if (trace_handler_oldest(e->th) < end->time)
+		return true;
+	if (!end->late)
+		trace_handler_late_names(e->th, NULL);
+	end->late = true;
+	return trace_handler_late(e->th);
 }
 
 /* True when all samples before the end were given to the reporter. */
@@ -312,7 +319,9 @@ static void engine_tick(void *arg)
 	waiting_tick(e->waiting, now, engine_done(e));
 	if (engine_finishing(e, now))
 		return;
-	reporter_advance(e->reporter, engine_done(e));
+	/* The window of a recording that ends stays open for its last names. */
+	if (!e->end.done || !e->opts.all_names)
+		reporter_advance(e->reporter, engine_done(e));
 	if (now - e->second >= ENGINE_SECOND_NS) {
 		e->second = now;
 		engine_second(e);
@@ -478,6 +487,7 @@ void engine_free(struct engine *e)
 	tracing_fini(&e->tracing);
 	/* From right to left: a part uses the parts to its left. */
 	trace_handler_free(e->th);
+	e->th = NULL;
 	reporter_free(e->reporter);
 	watching_fini(&e->watching);
 	pm_free(e->pm);

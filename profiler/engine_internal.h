@@ -31,6 +31,7 @@ struct engine_end {
 	/* The number of frames without a name, and when it changed last. */
 	uint64_t unnamed, changed;
 	bool now; /* engine_finish_now() */
+	bool late; /* names of perf maps that were written late are requested */
 	bool over; /* all was given to the reporter */
 	void (*done)(void *arg); /* NULL: it is not the end */
 	void *arg;

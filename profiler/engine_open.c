@@ -47,6 +47,13 @@ static void engine_ended(void *arg, const struct pm_image *last)
 
 	if (reporter_ended(e->reporter, last))
 		e->in.nomem++;
+	if (e->th)
+		trace_handler_late_names(e->th, last);
+}
+
+static void engine_named(void *arg, const struct reporter_frame *frame)
+{
+	reporter_rename(((struct engine *)arg)->reporter, frame);
 }
 
 static void engine_want_code(void *arg, uint32_t tgid)
@@ -150,6 +157,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	};
 	struct pm_opts pm = { .open_files = opts->open_files,
 			      .root_dev = engine_root_dev(),
+			      .late_maps = opts->all_names,
 			      .want_maps = engine_want_maps,
 			      .ended = engine_ended,
 			      .limited = engine_pm_limited,
@@ -161,6 +169,8 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 				    .want_code = engine_want_code,
 				    .selected_only = opts->selected_only,
 				    .all_names = opts->all_names,
+				    .named = opts->all_names ? engine_named
+							     : NULL,
 				    .arg = e };
 	struct rescan_opts rescan = { .loop = opts->loop,
 				      .limits = &e->limits,

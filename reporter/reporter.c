@@ -546,6 +546,17 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 	return err;
 }
 
+void reporter_rename(struct reporter *r, const struct reporter_frame *f)
+{
+	struct reporter_window *w;
+
+	/* Only windows that were opened for a recording wait for names. */
+	TAILQ_FOREACH(w, &r->extras, entry)
+		if (window_rename(&w->tables, f) ||
+		    (w->waits && window_rename(&w->waits->tables, f)))
+			r->stats.traces_nomem++;
+}
+
 static void reporter_close_windows(struct reporter_windows *list, uint64_t time)
 {
 	struct reporter_window *w, *next;

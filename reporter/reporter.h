@@ -306,6 +306,11 @@ int reporter_listen(struct reporter *r, const char *address);
 void reporter_start(struct reporter *r, uint64_t time);
 /* 0, -EINVAL: no such event, or -ENOMEM (counted in the profile's comments). */
 int reporter_add(struct reporter *r, const struct reporter_trace *t);
+/*
+ * Frames of this place that were added without a name get the one of 'f', which has one
+ * line, in the windows of reporter_window_open().
+ */
+void reporter_rename(struct reporter *r, const struct reporter_frame *f);
 /* Adds a process event for /api/events; call in the order of time. 0 or -ENOMEM. */
 int reporter_event(struct reporter *r, const struct quark_event *ev);
 /*

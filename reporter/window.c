@@ -244,6 +244,26 @@ static uint32_t window_get_location(struct window *w,
 	return l->id;
 }
 
+int window_rename(struct window *w, const struct reporter_frame *f)
+{
+	uint64_t h = reporter_place_hash(&f->place);
+	struct window_function *fn;
+	struct window_location *l;
+
+	HASH_FIND(l, &w->locations, h, node,
+		  l->place == f->place.id && l->space == f->place.space &&
+			  l->kind == (uint32_t)f->place.kind &&
+			  l->nlines == 1 && l->lines[0].function->unnamed);
+	if (!l)
+		return 0;
+	fn = window_get_function(w, window_location_exe(l),
+				 f->lines[0].function);
+	if (!fn)
+		return -ENOMEM;
+	l->lines[0] = (struct window_line){ fn, f->lines[0].line };
+	return 0;
+}
+
 static struct window_stack *window_find_stack(struct window *w,
 					      const struct reporter_trace *t)
 {

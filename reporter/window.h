@@ -174,6 +174,8 @@ bool window_takes(const struct window *w, uint32_t event);
  */
 int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info);
+/* See reporter_rename(). 0, or -ENOMEM: it stays without a name. */
+int window_rename(struct window *w, const struct reporter_frame *f);
 /* 0 or -ENOMEM; the references to executables are dropped either way. */
 int window_seal(struct window *w);
 /*

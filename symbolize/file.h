@@ -217,16 +217,19 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 			struct symbolizer_stat *st);
 
 /*
- * For jit/open_map.c: a place (O_PATH) below the root of a process; and opens a place for
- * reading, if it is a regular file on a file system that is read.
+ * For jit/open_map.c: a place (O_PATH) below the root of a process, or below 'root' unless
+ * that is -1; and opens a place for reading, if it is a regular file on a file system that
+ * is read.
  */
-int symbolizer_place_below(pid_t pid, const char *path, uint64_t *where);
+int symbolizer_place_below(pid_t pid, int root, const char *path,
+			   uint64_t *where);
 int symbolizer_place_open(int place, pid_t pid, uint64_t *where,
 			  struct symbolizer_stat *st);
 
 /*
  * jit/open_map.c: likewise for the perf map of the process that req->pid is, since
- * req->process_start. -EACCES: it has one that must not be read.
+ * req->process_start; or of the one of req->root. -EACCES: it has one that must not be
+ * read. -ESTALE: an earlier process wrote it.
  */
 int symbolizer_open_map(const struct symbolizer_open_req *req, uint64_t *where,
 			struct symbolizer_stat *st);

@@ -570,9 +570,13 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 
 /* --- for jit/open_map.c --------------------------------------------------- */
 
-int symbolizer_place_below(pid_t pid, const char *path, uint64_t *where)
+int symbolizer_place_below(pid_t pid, int root, const char *path,
+			   uint64_t *where)
 {
-	return find_below_root(pid, path, where);
+	if (root < 0)
+		return find_below_root(pid, path, where);
+	open_enter_mount(root, where);
+	return find_below(root, path, where);
 }
 
 int symbolizer_place_open(int place, pid_t pid, uint64_t *where,

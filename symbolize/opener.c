@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "symbolize/opener.h"
 #include "symbolize/reader/worker_child.h"
@@ -76,11 +77,19 @@ static void opener_queue_add(struct opener *o, struct opener_job *j)
 		TAILQ_INSERT_HEAD(&o->jobs, j, link);
 }
 
+static void opener_job_asked(struct opener_job *j)
+{
+	if (j->fd >= 0)
+		close(j->fd);
+	j->fd = -1;
+	free(j->q);
+	j->q = NULL;
+}
+
 static void opener_job_done(struct opener_job *j, int err,
 			    const struct opener_answer *a, int fd)
 {
-	free(j->q);
-	j->q = NULL;
+	opener_job_asked(j);
 	j->done(j, err, a, fd);
 }
 
@@ -340,7 +349,7 @@ static void proc_send(struct opener_proc *p, struct opener_job *j)
 	p->number = ++o->number;
 	/* If the process is dead, opener_on_ended() will be called. */
 	worker_send(worker_child_socket(p->child), &q->head, q->head.type,
-		    q->head.len, p->number, -1);
+		    q->head.len, p->number, j->fd);
 }
 
 /*
@@ -592,8 +601,7 @@ void opener_cancel(struct opener *o, struct opener_job *j)
 {
 	if (!j->q) /* done() was called, or is about to be */
 		return;
-	free(j->q);
-	j->q = NULL;
+	opener_job_asked(j);
 	if (j->proc)
 		j->proc->job = NULL;
 	else

@@ -38,7 +38,8 @@ enum opener_type {
 };
 
 /*
- * FILE: one way to the file of a struct symbolizer_open_req; its path follows.
+ * FILE: one way to the file of a struct symbolizer_open_req; its path follows. The
+ * descriptor of its root comes with it, if there is one.
  * DEBUG: as symbolizer_open_debug(), with 'own', from place 'nth' on; the path of the
  * executable, the name of the debug file (either may be empty), and the
  * directories follow. Strings end with NUL.
@@ -50,6 +51,7 @@ struct opener_question {
 	uint64_t dev, ino, generation;
 	uint64_t map_start, map_end;
 	uint64_t process_start;
+	uint32_t root_pid, root_uid; /* as in struct symbolizer_map_root */
 	struct symbolizer_own own;
 	uint32_t nth;
 	uint32_t id_len;
@@ -80,6 +82,7 @@ struct opener_job {
 	int32_t pid; /* the device is looked up in its mounts */
 	bool first; /* goes before other queued jobs */
 	struct opener_question *q; /* complete, with its strings; owned */
+	int fd; /* that goes with it; owned; -1: none */
 	/*
 	 * err 0: the callee owns 'fd'. Called on the loop, not from inside
 	 * opener_submit(). It may free the job.

@@ -31,9 +31,11 @@ static const char *next_text(const char **p, const char *end)
 	return text;
 }
 
-static int serve_file(const struct opener_question *q, const char *p,
+static int serve_file(const struct opener_question *q, int root, const char *p,
 		      const char *end, uint64_t *where, struct opener_answer *a)
 {
+	const struct symbolizer_map_root ended = { root, q->root_pid,
+						   q->root_uid };
 	struct symbolizer_open_req req = {
 		.pid = q->pid,
 		.path = next_text(&p, end),
@@ -43,6 +45,7 @@ static int serve_file(const struct opener_question *q, const char *p,
 		.map_start = q->map_start,
 		.map_end = q->map_end,
 		.process_start = q->process_start,
+		.root = root >= 0 ? &ended : NULL,
 	};
 
 	if (!req.path || q->way >= SYMBOLIZER_N_WAYS)
@@ -87,7 +90,7 @@ static int opener_serve(const struct worker_in *in, uint64_t *where)
 	if (in->len < sizeof(*q))
 		return -EPROTO;
 	if (q->head.type == OPENER_FILE)
-		fd = serve_file(q, text, end, where, &a);
+		fd = serve_file(q, in->fd, text, end, where, &a);
 	else if (q->head.type == OPENER_DEBUG)
 		fd = serve_debug(q, text, end, where, &a);
 	a.err = MIN(fd, 0);

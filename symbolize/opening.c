@@ -8,6 +8,7 @@
  * The openers have a deadline for each way, the workers one for each question.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -286,11 +287,22 @@ static void open_next(struct open_job *o, int err, bool damaged)
 /* Hands the next way to the openers. */
 static int open_submit(struct open_job *o)
 {
+	const struct symbolizer_map_root *root = o->req.root;
 	struct opener_question *q;
+	int fd = -1;
 
 	q = opener_question(OPENER_FILE, &o->req.path, 1);
 	if (!q)
 		return -ENOMEM;
+	if (root) {
+		fd = fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
+		if (fd < 0) {
+			free(q);
+			return -errno;
+		}
+		q->root_pid = root->pid;
+		q->root_uid = root->uid;
+	}
 	q->way = o->ways[o->way];
 	q->pid = o->req.pid;
 	q->dev = o->req.dev;
@@ -305,6 +317,7 @@ static int open_submit(struct open_job *o)
 		.pid = o->req.pid,
 		.first = o->req.by_exe || o->hurry,
 		.q = q,
+		.fd = fd,
 		.done = on_open_done,
 	};
 	opener_submit(o->s->opener, &o->open);
@@ -379,6 +392,7 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 		free(o);
 		return -ENOMEM;
 	}
+	o->req.root = NULL; /* a perf map has one way */
 	TAILQ_INSERT_TAIL(&s->openings, o, node);
 	return 0;
 }

@@ -188,6 +188,17 @@ struct symbolizer_segment {
 	uint64_t size; /* in the file */
 };
 
+/* Where a process has its perf map. */
+struct symbolizer_map_root {
+	int fd; /* its root directory */
+	uint32_t pid; /* as it sees that */
+	uint32_t uid; /* that it opens files with, nearly always */
+};
+
+/* Of a living process: 0, and the caller closes the descriptor; or -errno. */
+int symbolizer_map_root_open(pid_t pid, uint64_t process_start,
+			     struct symbolizer_map_root *out);
+
 struct symbolizer_open_req {
 	/* 'path' is resolved below /proc/PID/root; pid 0: it is profd's own. */
 	pid_t pid;
@@ -204,6 +215,12 @@ struct symbolizer_open_req {
 	 */
 	bool perf_map;
 	uint64_t process_start;
+	/*
+	 * The process has ended: its perf map is looked for here, if it was written
+	 * since its start; 'pid' is another one, which may see its mounts, or 0. Used
+	 * for the call only. NULL: it lives.
+	 */
+	const struct symbolizer_map_root *root;
 	/* The file is no executable, but a jitdump; it is found like one. */
 	bool jitdump;
 	/*

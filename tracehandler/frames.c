@@ -36,13 +36,19 @@ int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
 	    trace_cache_init(&fs->cache, opts->cache_frames) ||
 	    trace_repeats_init(&fs->repeats, &fs->cache))
 		return -ENOMEM;
-	fs->names = (struct trace_names){ opts->pm, &fs->cache, waits, 0 };
-	return 0;
+	fs->names = (struct trace_names){ opts->pm, &fs->cache, waits,
+					  &fs->late, 0 };
+	fs->late.cache = &fs->cache;
+	fs->late.named = opts->named;
+	fs->late.arg = opts->arg;
+	fs->late.pm = opts->named ? opts->pm : NULL;
+	return trace_late_init(&fs->late);
 }
 
 void trace_frames_fini(struct trace_frames *fs)
 {
 	trace_names_fini(&fs->names);
+	trace_late_fini(&fs->late);
 	trace_repeats_fini(&fs->repeats);
 	trace_cache_fini(&fs->cache);
 	trace_ksyms_fini(&fs->ksyms);
@@ -304,10 +310,12 @@ static int trace_frames_place(struct trace_frames *fs,
 		return 0;
 	if (file)
 		trace_frames_give(f, file, offset);
-	if (st.named)
+	if (st.named) {
 		trace_frames_want(fs, f);
-	else
-		f->pending = false;
+		return 0;
+	}
+	f->pending = false;
+	trace_late_add(&fs->late, f);
 	return 0;
 }
 

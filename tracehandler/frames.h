@@ -22,6 +22,7 @@ struct trace_frames {
 	struct trace_cache cache;
 	struct trace_repeats repeats;
 	struct trace_names names;
+	struct trace_late late;
 	struct trace_ksyms ksyms;
 	const struct trace_opts *opts;
 	struct trace_waits *waits; /* for names */

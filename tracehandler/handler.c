@@ -300,7 +300,21 @@ void trace_handler_tick(struct trace_handler *th, uint64_t now, bool idle)
 
 uint64_t trace_handler_unnamed(const struct trace_handler *th)
 {
-	return th->frames.names.pending;
+	return th->frames.names.pending + th->frames.late.pending;
+}
+
+void trace_handler_late_names(struct trace_handler *th,
+			      const struct pm_image *last)
+{
+	struct pm_exe *memory = last ? pm_image_memory(last) : NULL;
+
+	if (memory || !last)
+		trace_late_ask(&th->frames.late, memory);
+}
+
+uint64_t trace_handler_late(const struct trace_handler *th)
+{
+	return th->frames.late.pending;
 }
 
 bool trace_handler_awaits(const struct trace_handler *th)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tracehandler/names.h"
 
@@ -30,6 +31,8 @@ static void trace_names_answer(void *arg, int err, void *const *tags,
 			if (!err)
 				trace_frame_known(ns->cache, f, &syms[i]);
 		}
+		if (!f->pending && !f->nlines)
+			trace_late_add(ns->late, f);
 		if (err && trace_names_transient(err))
 			trace_frame_forget(ns->cache, f);
 		trace_frame_put(ns->cache, f);
@@ -101,6 +104,16 @@ static const char *trace_names_base(struct trace_frame *f)
 	return info.base ? info.base : "[unknown]";
 }
 
+static bool trace_names_is_memory(const struct trace_frame *f)
+{
+	struct pm_exe_info info;
+
+	if (!reporter_place_exe(&f->place))
+		return false;
+	pm_exe_info(f->place.exe, &info);
+	return info.kind == PM_EXE_ANON;
+}
+
 void trace_names_plain(struct trace_frame *f)
 {
 	const char *base = "[unknown]";
@@ -108,7 +121,11 @@ void trace_names_plain(struct trace_frame *f)
 
 	if (reporter_place_exe(&f->place))
 		base = trace_names_base(f);
-	if (asprintf(&text, "%s+0x%" PRIx64, base, f->start ?: f->vaddr) < 0)
+	/* All memory of a process is one function: its addresses are of no use. */
+	if (trace_names_is_memory(f))
+		text = strdup(base);
+	else if (asprintf(&text, "%s+0x%" PRIx64, base, f->start ?: f->vaddr) <
+		 0)
 		text = NULL;
 	trace_frame_plain(f, text);
 }

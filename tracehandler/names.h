@@ -8,12 +8,14 @@
 #define TRACEHANDLER_NAMES_H
 
 #include "tracehandler/cache.h"
+#include "tracehandler/late.h"
 #include "tracehandler/wait.h"
 
 struct trace_names {
 	struct pm *pm;
 	struct trace_cache *cache;
 	struct trace_waits *waits; /* of traces for names */
+	struct trace_late *late;
 	uint64_t pending; /* frames whose requests are not answered */
 };
 
@@ -25,7 +27,7 @@ int trace_names_want(struct trace_names *ns, struct trace_frame *f,
 		     uint64_t time);
 /*
  * Sets f->plain, the text of a frame without a name: of its function, if its start is
- * known, and else of its address.
+ * known, and else of its address; one text for all executable memory of a process.
  */
 void trace_names_plain(struct trace_frame *f);
 

@@ -29,6 +29,11 @@ struct trace_opts {
 	/* Receives each trace; everything in it is borrowed for the call. */
 	void (*resolved)(void *arg, const struct reporter_trace *t);
 	void *arg;
+	/*
+	 * Frames of this place that were delivered without a name have one, by a perf
+	 * map that was written later; borrowed for the call. NULL: not looked for.
+	 */
+	void (*named)(void *arg, const struct reporter_frame *frame);
 	unsigned int cache_frames; /* 0: 65,536 */
 	unsigned int wait_ms; /* of a sample, for tables and names; 0: 3000 */
 	size_t wait_bytes; /* of all pending samples; 0: 8 MiB */
@@ -106,6 +111,14 @@ void trace_handler_tick(struct trace_handler *th, uint64_t now, bool idle);
 uint64_t trace_handler_due(const struct trace_handler *th);
 /* Frames whose names were requested and are not answered yet. */
 uint64_t trace_handler_unnamed(const struct trace_handler *th);
+/*
+ * All samples of a process that has ended have come, 'last' is its newest image; or NULL,
+ * the recording ends: requests the names of trace_opts.named.
+ */
+void trace_handler_late_names(struct trace_handler *th,
+			      const struct pm_image *last);
+/* Of trace_handler_unnamed(), those. */
+uint64_t trace_handler_late(const struct trace_handler *th);
 /* Whether a sample waits for unwind tables. */
 bool trace_handler_awaits(const struct trace_handler *th);
 /* Drops all pending samples of the CPU clock, uncounted: their time is not recorded. */

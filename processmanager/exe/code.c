@@ -15,12 +15,15 @@
  *    grow, no link any more, or a change of the inode only; then its path is opened
  *    again. The file before stays, for samples from before the change, and in place of one
  *    that is not there.
+ *  - a runtime may write a perf map as its process ends. For that the root of the process
+ *    is held open, if pm_opts.late_maps is set.
  *  - a process may have none yet, so it is looked for again. A jitdump is a file that
  *    the process maps executable, with a name like jit-PID.dump.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "processmanager/internal.h"
 
@@ -56,6 +59,8 @@ struct pm_code {
 	struct pm_exe
 		*dump; /* of a source: the jitdump; NULL: it is a perf map */
 	struct pm_exe *sources[PM_CODE_DUMPS]; /* as mm->dumps */
+	struct symbolizer_map_root root; /* fd -1: not held; 'rooted' */
+	struct pm_user *rooted; /* whose share it counts in */
 	uint64_t change_at; /* not another one before */
 };
 
@@ -63,7 +68,9 @@ static struct pm_code *pm_code_of(struct pm_exe *exe)
 {
 	if (!exe->code) {
 		exe->code = calloc(1, sizeof(*exe->code));
-		if (!exe->code)
+		if (exe->code)
+			exe->code->root.fd = -1;
+		else
 			pm_nomem(exe->pm);
 	}
 	return exe->code;
@@ -185,6 +192,15 @@ size_t pm_exe_code_dumps(struct pm_exe *exe, struct pm_exe **out)
 	return n;
 }
 
+static void pm_code_unroot(struct pm *pm, struct pm_code *c)
+{
+	if (c->root.fd < 0)
+		return;
+	close(c->root.fd);
+	c->root.fd = -1;
+	pm_user_give(pm, c->rooted, PM_SHARE_ROOTS, 1);
+}
+
 void pm_code_free(struct pm_exe *exe)
 {
 	struct pm_code *c = exe->code;
@@ -193,6 +209,7 @@ void pm_code_free(struct pm_exe *exe)
 		return;
 	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
 		pm_code_drop_source(c->sources[i], exe->mapped);
+	pm_code_unroot(exe->pm, c);
 	pm_exe_put(c->was);
 	pm_exe_put(c->dump);
 	free(c);
@@ -292,6 +309,7 @@ static struct pm_exe *pm_code_keep(struct pm_exe *exe)
 	}
 	*was->code = *exe->code;
 	was->code->was = NULL;
+	was->code->root.fd = -1;
 	pm_user_take(pm, exe->user, PM_SHARE_EXES, 1);
 	was->user = exe->user;
 	was->via.uid = exe->via.uid;
@@ -350,16 +368,66 @@ struct pm_exe *pm_code_exe_at(struct pm_exe *exe, uint64_t time)
 	return exe;
 }
 
-static void pm_code_check(struct pm_exe *exe)
+/* --- a map that is written as the process ends ------------------------------ */
+
+static void pm_code_root(struct pm_exe *exe)
+{
+	struct pm_code *c = exe->code;
+	struct pm *pm = exe->pm;
+	struct pm_user *u;
+
+	if (!pm->opts.late_maps || c->dump || c->root.fd >= 0 || !exe->via.tgid)
+		return;
+	u = pm_user_of(pm, exe->via.uid);
+	if (!u)
+		return;
+	pm_user_take(pm, u, PM_SHARE_ROOTS, 1);
+	if (pm_user_may(pm, u, PM_SHARE_ROOTS, 0) &&
+	    !symbolizer_map_root_open((pid_t)exe->via.tgid,
+				      exe->via.start_boottime, &c->root)) {
+		c->rooted = u;
+		return;
+	}
+	c->root.fd = -1;
+	pm_user_give(pm, u, PM_SHARE_ROOTS, 1);
+}
+
+void pm_code_ended(struct pm_exe *exe)
+{
+	if (!exe->code || exe->code->root.fd < 0 ||
+	    pm_proc_find(exe->pm, exe->via.tgid, exe->via.start_boottime))
+		return;
+	if (exe->file || exe->open_error || TAILQ_EMPTY(&exe->reqs))
+		pm_code_unroot(exe->pm, exe->code);
+}
+
+static void pm_code_file_check(struct pm_exe *exe)
 {
 	struct symbolizer_fresh now;
+
+	symbolizer_refresh(exe->file, &now);
+	pm_code_refresh(exe, &now);
+	if (!exe->code->dump)
+		pm_code_look(exe, &now);
+}
+
+void pm_exe_code_again(struct pm_exe *exe)
+{
+	if (!pm_code_of(exe))
+		return;
+	if (exe->file)
+		pm_code_file_check(exe);
+	else
+		exe->open_error = 0;
+}
+
+static void pm_code_check(struct pm_exe *exe)
+{
 	struct pm_code *c = exe->code;
 
+	pm_code_root(exe);
 	if (exe->file) {
-		symbolizer_refresh(exe->file, &now);
-		pm_code_refresh(exe, &now);
-		if (!c->dump)
-			pm_code_look(exe, &now);
+		pm_code_file_check(exe);
 	} else if (!exe->opening && pm_code_due(exe)) {
 		if (c->sources[0]) {
 			pm_exe_open(
@@ -467,19 +535,23 @@ int pm_code_request(struct pm_exe *exe, struct symbolizer_open_req *req)
 	struct pm_proc *proc =
 		pm_proc_find(exe->pm, exe->via.tgid, exe->via.start_boottime);
 	const struct pm_code *c = pm_code_of(exe);
+	bool ended = !proc || proc->exited;
 	int err;
 
-	if (!c || !proc || proc->exited)
+	if (!c || (ended && c->root.fd < 0))
 		return c ? -ESRCH : -ENOMEM;
 	err = pm_code_enter(exe);
 	if (err)
 		return err;
+	while (proc && proc->exited)
+		proc = proc->parent;
 	*req = (struct symbolizer_open_req){
 		.path = exe->path->s,
-		.pid = (pid_t)proc->tgid,
-		.process_start = proc->start_boottime,
+		.pid = proc ? (pid_t)proc->tgid : 0,
+		.process_start = exe->via.start_boottime,
 		.uid = exe->via.uid,
 		.perf_map = !c->dump,
+		.root = ended ? &c->root : NULL,
 	};
 	if (c->dump)
 		pm_code_request_dump(c->dump, req);

@@ -386,6 +386,7 @@ static void pm_open_end(struct pm_open *o, int err,
 		err = 0;
 	if (err)
 		pm_exe_failed(exe, err);
+	pm_code_ended(exe);
 	pm_reqs_opened(exe, err);
 	pm_exe_put(exe);
 }

@@ -7,6 +7,9 @@
  * In a directory for all users, anything can have that name. So a symlink is not
  * followed, a second hard link is refused, and the file is one that the process's user
  * may read anyway: the user's own, or root's and readable for all.
+ *
+ * A runtime may write it as its process ends, and then /proc leads nowhere: for that the
+ * root is opened while the process lives.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +24,7 @@
 #include "symbolize/file.h"
 
 #define MAP_DIR "tmp"
-
-struct map_process {
-	int dir; /* /proc/PID */
-	uint32_t pid; /* in its own namespace */
-	uint32_t uid; /* that it opens files with, nearly always */
-};
+#define MAP_SLACK_NS 1000000000LL /* times of files are coarse */
 
 /* The last number of the line is of the innermost namespace, see proc_pid_status(5). */
 static bool map_own_pid(const char *status, uint32_t *pid)
@@ -41,13 +39,12 @@ static bool map_own_pid(const char *status, uint32_t *pid)
 	return last;
 }
 
-static int map_process(struct map_process *p,
-		       const struct symbolizer_open_req *req)
+static int map_process(int dir, struct symbolizer_map_root *p)
 {
 	char status[4096];
 	struct procfs_ids ids;
 
-	if (procfs_read(p->dir, "status", status, sizeof(status)) <= 0)
+	if (procfs_read(dir, "status", status, sizeof(status)) <= 0)
 		return -ESRCH;
 	if (!map_own_pid(status, &p->pid) || !procfs_ids_parse(status, &ids))
 		return -EINVAL;
@@ -56,16 +53,14 @@ static int map_process(struct map_process *p,
 }
 
 /* It is still that process: what was found by its pid before is the process's. */
-static bool map_process_is(const struct map_process *p,
-			   const struct symbolizer_open_req *req)
+static bool map_process_is(int dir, uint64_t start)
 {
 	struct procfs_stat st;
 
-	return procfs_stat_at(p->dir, &st) &&
-	       st.start == procfs_tick_of(req->process_start);
+	return procfs_stat_at(dir, &st) && st.start == procfs_tick_of(start);
 }
 
-static int map_check_owner(int place, const struct map_process *p)
+static int map_check_owner(int place, const struct symbolizer_map_root *p)
 {
 	struct stat st;
 
@@ -78,7 +73,7 @@ static int map_check_owner(int place, const struct map_process *p)
 	return -EACCES;
 }
 
-static int map_find(int tmp, const struct map_process *p)
+static int map_find(int tmp, const struct symbolizer_map_root *p)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
@@ -95,12 +90,12 @@ static int map_find(int tmp, const struct map_process *p)
 	return errno == ELOOP ? -EACCES : -errno;
 }
 
-static int map_open(const struct map_process *p, pid_t pid, uint64_t *where,
-		    struct symbolizer_stat *st)
+static int map_open(const struct symbolizer_map_root *p, pid_t pid,
+		    uint64_t *where, struct symbolizer_stat *st)
 {
 	int tmp, place, err;
 
-	tmp = symbolizer_place_below(pid, MAP_DIR, where);
+	tmp = symbolizer_place_below(pid, p->fd, MAP_DIR, where);
 	if (tmp < 0)
 		return tmp;
 	place = map_find(tmp, p);
@@ -114,21 +109,59 @@ static int map_open(const struct map_process *p, pid_t pid, uint64_t *where,
 	return err;
 }
 
-int symbolizer_open_map(const struct symbolizer_open_req *req, uint64_t *where,
-			struct symbolizer_stat *st)
+static int map_open_living(const struct symbolizer_open_req *req,
+			   uint64_t *where, struct symbolizer_stat *st)
 {
-	struct map_process p = { .dir = procfs_open((uint32_t)req->pid) };
-	int err;
+	struct symbolizer_map_root p = { .fd = -1 };
+	int dir = procfs_open((uint32_t)req->pid), err;
 
-	if (p.dir < 0)
-		return p.dir;
-	err = map_process(&p, req);
+	if (dir < 0)
+		return dir;
+	err = map_process(dir, &p);
 	if (!err)
 		err = map_open(&p, req->pid, where, st);
-	if (err >= 0 && !map_process_is(&p, req)) {
+	if (err >= 0 && !map_process_is(dir, req->process_start)) {
 		close(err);
 		err = -ESRCH;
 	}
-	close(p.dir);
+	close(dir);
+	return err;
+}
+
+/* An earlier process with this pid may have left one. */
+static int map_open_ended(const struct symbolizer_open_req *req,
+			  uint64_t *where, struct symbolizer_stat *st)
+{
+	int fd = map_open(req->root, req->pid, where, st);
+
+	if (fd >= 0 && st->mtime_ns - clock_wall_offset_ns() + MAP_SLACK_NS <
+			       (int64_t)req->process_start) {
+		close(fd);
+		fd = -ESTALE;
+	}
+	return fd;
+}
+
+int symbolizer_open_map(const struct symbolizer_open_req *req, uint64_t *where,
+			struct symbolizer_stat *st)
+{
+	return req->root ? map_open_ended(req, where, st)
+			 : map_open_living(req, where, st);
+}
+
+int symbolizer_map_root_open(pid_t pid, uint64_t process_start,
+			     struct symbolizer_map_root *out)
+{
+	int dir = procfs_open((uint32_t)pid), err;
+
+	if (dir < 0)
+		return dir;
+	out->fd = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	err = out->fd < 0 ? -errno : map_process(dir, out);
+	if (!err && !map_process_is(dir, process_start))
+		err = -ESRCH;
+	if (err && out->fd >= 0)
+		close(out->fd);
+	close(dir);
 	return err;
 }

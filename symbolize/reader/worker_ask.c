@@ -68,6 +68,7 @@ int worker_ask_start(struct opener *opener, const char *const *dirs,
 	a->job.q = q;
 	a->job.uid = file->uid;
 	a->job.pid = file->own.pid;
+	a->job.fd = -1;
 	a->job.done = on_done;
 	a->question = ask->head.job;
 	a->fn = fn;

@@ -6,8 +6,9 @@
  * in the jitdump. With -m the code is in a memfd, which is mapped a second time to write
  * it. Each further argument is a step "SLOT:NAME:MS[:REST]": writes the entry of a function
  * NAME in one of 16 slots, makes it there, runs it for that CPU time, and sleeps for the
- * rest, in milliseconds. NAME "-": no entry is written; "=N", "~N":
- * the perf map is written anew with this entry alone, or another file renamed over it; "+N",
+ * rest, in milliseconds. NAME "-": no entry is written; "=N", "~N": the perf map is written
+ * anew with this entry alone, or another file renamed over it; "%N", "^N": the perf map has
+ * the entry as the program ends, or then a file of an hour ago; "+N",
  * "@N" (with a jitdump): the entry is in the perf map, or in a second jitdump; ">N": the
  * slot's function moves to slot N (jitdump only). The slots are of 256 bytes, from
  * PROG_JIT_AT on. Lines of a jitdump: the loop is line 11 of jit.src, the rest line 10.
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +99,31 @@ static bool map_write(const uint8_t *at, const char *name)
 	if (fflush(map))
 		return false;
 	return !renamed || !rename(other, path);
+}
+
+/* Entries that the map has as the program ends. */
+static struct {
+	const uint8_t *at;
+	const char *name;
+} last[SLOTS];
+static size_t nlast;
+
+static bool map_write_last(void)
+{
+	struct timespec times[2] = { 0 };
+	bool old = false;
+
+	for (size_t i = 0; i < nlast; i++) {
+		old |= *last[i].name == '^';
+		if (!map_write(last[i].at, last[i].name + 1))
+			return false;
+	}
+	if (!old)
+		return true;
+	clock_gettime(CLOCK_REALTIME, &times[0]);
+	times[0].tv_sec -= 3600;
+	times[1] = times[0];
+	return !futimens(fileno(map), times);
 }
 
 /* --- jitdump: the numbers are those of its specification -------------------- */
@@ -266,6 +293,11 @@ static bool jit_write_second(const uint8_t *at, const char *name)
 
 static bool jit_write(const uint8_t *at, const char *name)
 {
+	if ((*name == '%' || *name == '^') && nlast < SLOTS) {
+		last[nlast].at = at;
+		last[nlast++].name = name;
+		return true;
+	}
 	if (dump && *name == '+')
 		return map_write(at, name + 1);
 	if (dump && *name == '@')
@@ -344,5 +376,5 @@ int main(int argc, char **argv)
 	for (; i < argc; i++)
 		if (!jit_step(mem, argv[i]))
 			return 2;
-	return 0;
+	return map_write_last() ? 0 : 3;
 }

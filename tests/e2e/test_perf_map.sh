@@ -115,7 +115,7 @@ named LazyCompile 300
 named short 30 50
 named root_says 250
 unnamed=$(awk -F '\t' -v pids=" ${pids[*]:0:refused+1} " '
-	index(pids, " " $3 " ") && /\t\[anon\]\+0x/ { n += $1 }
+	index(pids, " " $3 " ") && /\t\[anon\]@/ { n += $1 }
 	END { print n + 0 }' "$T/samples")
 about "a refused map names nothing" "$unnamed" $(((refused + 1) * 250 * 997 / 1000)) 5
 is "... least of all with what it must not read" \

@@ -389,12 +389,14 @@ static bool check_function(const Profile *p, size_t i)
 	return true;
 }
 
-/* Whether a line has a text with an address, "file+0x12", in place of a name. */
+/* Whether a line has a text, "file+0x12" or "[anon]", in place of a name. */
 static bool check_is_text(const Profile *p, const Perftools__Profiles__Line *l)
 {
 	const char *name = str(p, p->function[l->function_id - 1]->name);
 	const char *at = strstr(name, "+0x");
 
+	if (!strcmp(name, "[anon]"))
+		return true;
 	return at && at[3] &&
 	       strspn(at + 3, "0123456789abcdef") == strlen(at + 3);
 }

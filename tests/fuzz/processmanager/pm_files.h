@@ -180,6 +180,12 @@ int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
 	return symbolizer_resolve(s, file, NULL, n, fn, arg);
 }
 
+int symbolizer_map_root_open(pid_t pid, uint64_t process_start,
+			     struct symbolizer_map_root *out)
+{
+	return -ESRCH;
+}
+
 /* What became of it: each time something else. */
 void symbolizer_refresh(struct symbolizer_file *file,
 			struct symbolizer_fresh *out)

@@ -483,6 +483,36 @@ static void test_no_map_of_a_process_that_ended(void **state)
 	pm_exe_put(exe);
 }
 
+/* One that was written as the process ended is found in its root, if that is held. */
+static void test_written_at_the_end(void **state)
+{
+	struct pm_exe *exe;
+
+	pm->opts.late_maps = true;
+	base = clock_boottime_ns();
+	do_mmap(5, 8000, 0x4000, 0x5000, "//anon", 0);
+	now(base);
+	exe = pm_exe_get(exe_at(5, 0, 0x4000));
+	assert_int_equal(version_at(exe, base), 1);
+	assert_string_equal(name_of(exe), strerror(ENOENT));
+	assert_int_equal(fake.roots, 1);
+	assert_false(fake.rooted);
+	fake_file("[anon]", 0, 0, 77);
+	do_exit(5, 0, base);
+	do_reap(5, 0, base);
+	/* Not before it makes sense again, but at once if that is requested. */
+	assert_string_equal(name_of(exe), strerror(ENOENT));
+	assert_int_equal(fake.opens, 1);
+	pm_exe_code_again(exe);
+	assert_string_equal(name_of(exe), "[anon]");
+	assert_true(fake.rooted);
+	assert_int_equal(fake.opens, 2);
+	assert_int_equal(pm->shared[PM_SHARE_ROOTS], 1);
+	pm_forget(pm, base + SEC);
+	assert_int_equal(pm->shared[PM_SHARE_ROOTS], 0);
+	pm_exe_put(exe);
+}
+
 /* They are files held open: at the limit one is closed, and opened again. */
 static void test_files_are_limited(void **state)
 {
@@ -517,6 +547,7 @@ int main(void)
 		T(test_each_process_has_its_own),
 		T(test_held_after_the_end),
 		T(test_no_map_of_a_process_that_ended),
+		T(test_written_at_the_end),
 		T(test_files_are_limited),
 	};
 

@@ -71,6 +71,8 @@ struct symbolizer {
 	struct fake_req *queue[FAKE_MAX];
 	size_t nqueue;
 	size_t opens; /* requests ever */
+	int roots; /* descriptors of roots, opened ever */
+	bool rooted; /* the last request had one */
 	size_t held; /* files open now */
 	pid_t last_pid;
 	uint64_t last_map_start;
@@ -127,9 +129,22 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 	r->perf_map = req->perf_map;
 	snprintf(r->path, sizeof(r->path), "%s", req->path);
 	s->opens++;
+	s->rooted = req->root != NULL;
+	if (req->root) {
+		assert_int_equal(fcntl(req->root->fd, F_GETFD), 0);
+		assert_int_equal(req->root->pid, 77);
+	}
 	s->last_pid = req->pid;
 	s->last_map_start = req->map_start;
 	return 0;
+}
+
+int symbolizer_map_root_open(pid_t pid, uint64_t process_start,
+			     struct symbolizer_map_root *out)
+{
+	fake.roots++;
+	*out = (struct symbolizer_map_root){ open("/", O_PATH), 77, 0 };
+	return out->fd < 0 ? -errno : 0;
 }
 
 int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,

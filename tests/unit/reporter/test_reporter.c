@@ -150,6 +150,34 @@ static void marks_and_late_names_are_told_apart_by_name(void **state)
 }
 
 /* Code objects of a runtime are identified by number and name space. */
+static void a_name_may_come_after_the_samples(void **state)
+{
+	struct pm_image img = image(1, 10, EXE_A);
+	struct reporter_frame f[] = { frame(EXE_A, 0x401234, 0, "x+0x1"),
+				      frame(EXE_A, 0x401238, 0, "x+0x1"),
+				      frame(EXE_A, 0x40123c, 0, "f") };
+	struct reporter_frame late = frame(EXE_A, 0x401234, 0, "late");
+	struct reporter_frame other = frame(EXE_A, 0x40123c, 0, "other");
+	const Perftools__Profiles__Profile *p;
+
+	start(options());
+	open_window((struct reporter_window_opts){
+		.begin = T0, .end = T0 + SEC, .format = REPORTER_RAW });
+	add(&img, T0, 10, "x", f, ARRAY_SIZE(f));
+	reporter_rename(t.r, &late);
+	reporter_rename(t.r, &other); /* that has a name */
+	reporter_advance(t.r, T0 + SEC);
+	settle();
+	assert_null(pprof_check(got.data, got.len));
+	p = pprof_checked();
+	assert_int_equal(p->n_sample, 1);
+	assert_string_equal(pprof_frame(p, p->sample[0], 0), "late");
+	assert_string_equal(pprof_frame(p, p->sample[0], 1), "x+0x1");
+	assert_string_equal(pprof_frame(p, p->sample[0], 2), "f");
+	free(got.data);
+	finish(T0 + 2 * SEC);
+}
+
 static void a_frame_may_be_a_code_object(void **state)
 {
 	const struct reporter_function script = {
@@ -720,6 +748,7 @@ int main(void)
 		T(a_memo_stands_for_its_frames),
 		T(the_next_end_that_is_awaited),
 		T(marks_and_late_names_are_told_apart_by_name),
+		T(a_name_may_come_after_the_samples),
 		T(a_frame_may_be_a_code_object),
 		T(a_mapping_has_functions_if_all_are_named),
 		T(labels_have_container_pod_and_unit),

@@ -116,13 +116,54 @@ static void test_no_map_no_wait(void **state)
 
 	pm.version = 1;
 	give_at(f, 1);
-	assert_string_equal(f->out.text[0], "[anon]+0x500020;");
+	assert_string_equal(f->out.text[0], "[anon];");
 	assert_int_equal(pm.anon.asked, 0);
 	pm.version = 2;
 	pm.perf_map = true;
 	give_at(f, 2);
 	answer_as("late");
 	assert_string_equal(f->out.text[1], "late;");
+	finish_all(f);
+}
+
+static char late_names[256]; /* as addresses got them */
+
+static void on_named(void *arg, const struct reporter_frame *f)
+{
+	size_t len = strlen(late_names);
+
+	assert_int_equal(f->nlines, 1);
+	assert_int_equal(f->place.version, 0);
+	snprintf(late_names + len, sizeof(late_names) - len, "%lx=%s;",
+		 (unsigned long)f->place.id, f->lines[0].function->name);
+}
+
+/* What the map has when the process has ended names earlier frames, once. */
+static void test_named_at_the_end(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .named = on_named });
+
+	late_names[0] = '\0';
+	pm.version = 1;
+	give_at(f, 1);
+	assert_string_equal(f->out.text[0], "[anon];");
+	trace_handler_late_names(f->th, &pm.image);
+	assert_int_equal(pm.anon.again, 1);
+	assert_int_equal(trace_handler_late(f->th), 1);
+	answer_as("late");
+	assert_int_equal(trace_handler_late(f->th), 0);
+	assert_string_equal(late_names, "500020=late;");
+	trace_handler_late_names(f->th, NULL);
+	assert_int_equal(pm.nasks, 0);
+	/* One that a map which was there did not name, and has no name now either. */
+	pm.version = 2;
+	pm.perf_map = true;
+	give_at(f, 2);
+	answer_none_named();
+	assert_string_equal(f->out.text[1], "[anon];");
+	trace_handler_late_names(f->th, NULL);
+	answer_none_named();
+	assert_string_equal(late_names, "500020=late;");
 	finish_all(f);
 }
 
@@ -496,6 +537,7 @@ int main(void)
 		cmocka_unit_test(test_named_by_the_map),
 		cmocka_unit_test(test_a_version_is_asked_for),
 		cmocka_unit_test(test_no_map_no_wait),
+		cmocka_unit_test(test_named_at_the_end),
 		cmocka_unit_test(test_in_a_bare_file),
 		cmocka_unit_test(test_names_have_times),
 		cmocka_unit_test(test_several_sources),

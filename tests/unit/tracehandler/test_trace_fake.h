@@ -36,6 +36,7 @@ struct pm_exe {
 	int asked; /* requests made */
 	int rows_asked;
 	int hurried;
+	int again; /* looked for anew */
 	int open_error;
 	uint64_t serial;
 };
@@ -244,6 +245,16 @@ struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
 		.timed = pm.jitdump,
 		.named = pm.perf_map || pm.jitdump,
 	};
+}
+
+void pm_exe_code_again(struct pm_exe *exe)
+{
+	exe->again++;
+}
+
+struct pm_exe *pm_image_memory(const struct pm_image *img)
+{
+	return &pm.anon;
 }
 
 size_t pm_exe_code_dumps(struct pm_exe *exe, struct pm_exe **out)
