@@ -46,7 +46,7 @@ named two 400
 named three 200
 named four 300
 about "code that has moved away has no name" \
-	"$(total "$T/samples" '^\[anon\]\+0x')" $((200 * HZ / 1000)) 3
+	"$(total "$T/samples" '^\[anon\]@')" $((200 * HZ / 1000)) 3
 # whole NAME MS: all its stacks lead to main, and to what called that.
 whole() {
 	named "$1" "$2"
@@ -60,9 +60,10 @@ whole dump_b 300
 whole dump_c 300
 whole dump_d 200
 whole one 300
-check "without unwind information the code ahead leads to the callers" fine \
+# The code at ip is copied once the first samples were seen, later on a busy machine.
+num "without unwind information the code ahead leads to the callers" "$(percent \
 	"$(total "$T/samples" '^blind@.*;jit_step@.*;main@.*_start@')" \
-	"$(total "$T/samples" '^blind@')" 95
+	"$(total "$T/samples" '^blind@')")" '>=' 50
 num "... and no other is complete" "$(total "$T/samples" '^blind@.*_start@[^;]*$')" == \
 	"$(total "$T/samples" '^blind@.*;jit_step@.*;main@.*_start@')"
 whole seen 500

@@ -135,7 +135,7 @@ if [[ ${NAMES_ALL:-} && $(command -v node) ]]; then
 	all=$(total "$T/node")
 	num "node runs" "$(total "$T/node" 'fib .*fib.js')" '>=' $((all / 2))
 	num "0.1 % of its stacks have code without a name" \
-		"$(percent "$(total "$T/node" '\[anon\]\+0x')" "$all")" '<=' 0.1
+		"$(percent "$(total "$T/node" '\[anon\]@')" "$all")" '<=' 0.1
 	find /tmp -maxdepth 1 -name 'perf-*.map' -newer "$T/fib.js" -delete
 fi
 
