@@ -404,7 +404,8 @@ static __noinline void user_part(struct scratch *s, struct task_struct *task)
 	s->probe.returns = s->probe.xol = 0;
 	if (!arch_compat(r))
 		probe_regs(&s->probe, task, mm, &s->regs);
-	if (code_is_wanted(s->head.key.tgid))
+	/* 32-bit code has no rows ever. */
+	if (arch_compat(r) || code_is_wanted(s->head.key.tgid))
 		s->has_code = code_copy(&s->code, s->regs.ip);
 	plan_stacks(s, task, mm);
 	if (s->plan.limited || s->left.limited)
