@@ -135,6 +135,9 @@ struct abi_wait_span {
 	__u64 len;
 };
 
+/* In 'start' of the first span, which is of a page: there is code of a JIT compiler. */
+#define ABI_WAIT_SPAN_JIT 1
+
 #define ABI_WAIT_WORDS 64 /* from sp on, that are read at a time for a site */
 #define ABI_WAIT_SPANS 2 /* usually the program, and its libraries */
 

@@ -115,10 +115,12 @@ static __always_inline __u32 site_hash_words(const struct site_words *words,
 
 /*
  * Words from sp on: 64 of them, and more while there are hardly any addresses of code, as
- * in functions with large arrays. 0: none can be read.
+ * in functions with large arrays, or if a JIT compiler's code may lie behind the large
+ * frames of its native functions. 0: none can be read.
  */
 static __always_inline __u64 site_hash(const struct abi_wait_sum *head, __u64 sp, __u64 seed)
 {
+	bool jit = head->spans[0].start & ABI_WAIT_SPAN_JIT;
 	__u64 lanes[SITE_LANES] = { seed, seed };
 	__u32 zero = 0, n = 0;
 	struct site_words *words = bpf_map_lookup_elem(&site_words, &zero);
@@ -126,7 +128,7 @@ static __always_inline __u64 site_hash(const struct abi_wait_sum *head, __u64 sp
 	if (!words)
 		return 0;
 #pragma clang loop unroll(disable)
-	for (int i = 0; i < SITE_READS && n < SITE_CODE; i++) {
+	for (int i = 0; i < SITE_READS && (jit || n < SITE_CODE); i++) {
 		if (!site_read(words, sp + i * sizeof(*words))) {
 			if (!i)
 				return 0;

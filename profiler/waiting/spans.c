@@ -54,6 +54,7 @@ void waiting_spans_of(const struct waiting_range *ranges, size_t n,
 struct spans_view {
 	struct waiting_range *ranges;
 	size_t n, cap;
+	bool jit;
 	bool nomem;
 };
 
@@ -71,6 +72,7 @@ static void spans_on_mapping(void *arg, const struct pm_mapping *map)
 		v->nomem = true;
 		return;
 	}
+	v->jit |= info.kind == PM_EXE_ANON;
 	v->ranges[v->n++] = (struct waiting_range){ map->start, map->end };
 }
 
@@ -88,6 +90,8 @@ static void spans_set(struct waiting_spans *sp, struct pm_image *img,
 	/* A switch in between sees parts of both: that is one site more. */
 	if (!v.nomem && v.n) {
 		waiting_spans_of(v.ranges, v.n, found);
+		if (v.jit)
+			found[0].start |= ABI_WAIT_SPAN_JIT;
 		memcpy(spans, found, sizeof(found));
 	}
 	free(v.ranges);
