@@ -40,7 +40,8 @@ for how in server archive; do
 	where=(--server "unix:$sock")
 	[[ $how == server ]] || where=(--archive "$archive")
 	if [[ $how == archive ]]; then
-		check "profd ends well" stop_profd
+		stop_profd
+		is "profd ends well" $? 0
 	fi
 	for one in "$red $red_ns" "$blue $blue_ns"; do
 		read -r id ns <<<"$one"
@@ -53,7 +54,7 @@ for how in server archive; do
 	is "$how: a trace has no samples of the other request" \
 		"$(cpu "$T/$how.$red.pb.gz" -focus=blue_request)" 0
 	check "$how: by span" "$PROFD" fetch "${where[@]}" -q --last 5m \
-		--span b100000000000001 -o "$T/$how.span.pb.gz"
+		--span b100000000000002 -o "$T/$how.span.pb.gz"
 	is "$how: ... it is the same" "$(cpu "$T/$how.span.pb.gz")" "$(cpu "$T/$how.$blue.pb.gz")"
 	check "$how: of an unknown trace" "$PROFD" fetch "${where[@]}" -q --last 5m \
 		--trace $none -o "$T/$how.none.pb.gz"
@@ -71,7 +72,7 @@ for how in server archive; do
 		"$(cpu "$T/$how.traces.pb.gz" -tagfocus="trace_id=^$red\$")" \
 		"$(cpu "$T/$how.$red.pb.gz")"
 	like "$how: report has traces as rows' roots" \
-		"$("$PROFD" report "${where[@]}" --last 5m --by trace_id -n 50)" "$red"
+		"$("$PROFD" report "${where[@]}" --last 5m --trace $red --by trace_id)" "$red"
 done
 "$PROFD" report --archive "$archive" --last 5m --trace AA >"$T/out" 2>&1
 is "what is no id is refused" $? 2
