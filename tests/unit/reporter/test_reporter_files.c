@@ -222,10 +222,14 @@ static bool writes_unnamed(void)
 	return false;
 }
 
-/* The number of temporary files that ten killed processes leave. */
+/*
+ * The number of temporary files that ten killed processes leave. One that got no CPU
+ * between the look and its end has written its file: then once more.
+ */
 static int kill_while_writing(bool unnamed)
 {
-	int i, leftovers = 0;
+	int i, leftovers = 0, tries = 0;
+	char cmd[512];
 	pid_t pid;
 
 	for (i = 0; i < 10; i++) {
@@ -243,6 +247,13 @@ static int kill_while_writing(bool unnamed)
 			raise(SIGKILL);
 		}
 		waitpid(pid, NULL, 0);
+		if (count_files(".gz") && tries++ < 10) {
+			snprintf(cmd, sizeof(cmd), "rm -rf %s/*", t.archive);
+			assert_int_equal(system(cmd), 0);
+			leftovers = 0;
+			i = -1;
+			continue;
+		}
 		assert_int_equal(count_files(".gz"), 0);
 		leftovers += count_files(".tmp");
 	}
