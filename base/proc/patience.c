@@ -136,11 +136,10 @@ static int patience_thread_new(struct patience_thread **out)
 
 static int patience_start(struct patience *p)
 {
-	if (p->thread)
-		return 0;
-	if (patience_abandoned() >= PATIENCE_ABANDONED_MAX)
+	if ((!p->thread || p->spare) &&
+	    patience_abandoned() + p->spare >= PATIENCE_ABANDONED_MAX)
 		return -EAGAIN;
-	return patience_thread_new(&p->thread);
+	return p->thread ? 0 : patience_thread_new(&p->thread);
 }
 
 pid_t patience_tid(struct patience *p)

@@ -30,6 +30,8 @@ struct patience_job {
 /* All zero: no thread yet. */
 struct patience {
 	struct patience_thread *thread;
+	/* No job begins unless after it so many more could be abandoned, by others. */
+	size_t spare;
 };
 
 /*

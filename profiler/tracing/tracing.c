@@ -50,7 +50,10 @@ struct tracing_batch {
 
 int tracing_init(struct tracing *t, const struct tracing_opts *opts)
 {
-	*t = (struct tracing){ .opts = *opts };
+	*t = (struct tracing){
+		.opts = *opts,
+		.patience.spare = PATIENCE_ABANDONED_MAX / 2,
+	};
 	if (!t->opts.slots)
 		t->opts.slots = ABI_TRACE_SLOTS;
 	return hash_init(&t->procs, 0);

@@ -10,7 +10,7 @@
  * done.
  *
  * Memory of processes is read by a thread, one batch at a time, which is abandoned if it
- * waits (find.h); the process that it waited for is not looked at for a minute. Looks take
+ * waits (find.h), two at a time at most; the process that it waited for is not looked at for a minute. Looks take
  * a fiftieth of a CPU at most, and a user's share of a batch, and of the table, is at most
  * what others leave.
  *

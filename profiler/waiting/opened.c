@@ -14,6 +14,7 @@
 	(30 * CLOCK_NSEC_PER_SEC) /* a list each tick, at first */
 #define OPENED_LIST_NS CLOCK_NSEC_PER_SEC
 #define OPENED_ALL_NS (10 * CLOCK_NSEC_PER_SEC)
+#define OPENED_HUNG_NS (60 * CLOCK_NSEC_PER_SEC)
 
 /* As the kernel's side writes it (bpf/abi.h). */
 struct opened_record {
@@ -72,13 +73,18 @@ static void opened_release(struct patience_job *job)
 
 void waiting_opened_init(struct waiting_opened *o, uint64_t now)
 {
-	*o = (struct waiting_opened){ .began = now };
+	*o = (struct waiting_opened){
+		.began = now,
+		.patience.spare = PATIENCE_ABANDONED_MAX / 2,
+	};
 	if (getrandom(&o->seed, sizeof(o->seed), GRND_NONBLOCK) < 0)
 		o->seed = now;
 }
 
 void waiting_opened_fini(struct waiting_opened *o)
 {
+	if (o->job && patience_abandon(&o->patience))
+		free(o->job);
 	patience_fini(&o->patience);
 }
 
@@ -148,21 +154,67 @@ static void opened_give(struct waiting_opened *o, struct waiting_sums *sums,
 	}
 }
 
-static void opened_pass(struct waiting_opened *o, struct waiting_sums *sums,
+static bool opened_is_hung(const struct waiting_opened *o, uint32_t tid,
+			   uint64_t now)
+{
+	for (size_t i = 0; i < WAITING_OPENED_HUNG; i++)
+		if (o->hung[i].tid == tid && o->hung[i].until > now)
+			return true;
+	return false;
+}
+
+static void opened_list(struct waiting_opened *o, struct waiting_sums *sums,
 			struct opened_job *j, uint64_t now)
 {
-	bool full;
+	size_t n = waiting_sums_list(sums, o->after, j->open);
+	bool full = n == ABI_WAIT_OPEN_MAX;
 
-	j->n = waiting_sums_list(sums, o->after, j->open);
-	full = j->n == ABI_WAIT_OPEN_MAX;
-	o->after = full ? j->open[j->n - 1].tid : 0;
+	o->after = full ? j->open[n - 1].tid : 0;
 	o->next = now + OPENED_ALL_NS;
 	if (full)
 		o->next = now - o->began < OPENED_FIRST_NS
 				  ? now
 				  : now + OPENED_LIST_NS;
-	for (size_t i = 0; i < j->n; i++)
-		opened_begin(&j->records[i], &j->open[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (opened_is_hung(o, j->open[i].tid, now))
+			continue;
+		j->open[j->n] = j->open[i];
+		o->tids[j->n] = j->open[i].tid;
+		opened_begin(&j->records[j->n], &j->open[i]);
+		j->n++;
+	}
+}
+
+static void opened_start(struct waiting_opened *o, struct waiting_sums *sums,
+			 uint64_t now)
+{
+	struct opened_job *j = malloc(sizeof(*j));
+
+	if (!j)
+		return;
+	j->job = (struct patience_job){
+		.run = opened_run,
+		.release = opened_release,
+	};
+	j->n = 0;
+	opened_list(o, sums, j, now);
+	if (j->n && !patience_begin(&o->patience, &j->job))
+		o->job = j;
+	else
+		free(j);
+}
+
+/* Those beside it are read another time. */
+static void opened_hung(struct waiting_opened *o, size_t at, uint64_t now)
+{
+	size_t i = o->nhung++ % WAITING_OPENED_HUNG;
+
+	o->job = NULL; /* the thread's */
+	o->unread++;
+	if (at >= ABI_WAIT_OPEN_MAX)
+		return;
+	o->hung[i].tid = o->tids[at];
+	o->hung[i].until = now + OPENED_HUNG_NS;
 }
 
 void waiting_opened_tick(struct waiting_opened *o, struct waiting_sums *sums,
@@ -171,27 +223,21 @@ void waiting_opened_tick(struct waiting_opened *o, struct waiting_sums *sums,
 				    size_t len),
 			 void *arg)
 {
-	struct opened_job *j;
-	size_t at;
+	size_t at = 0;
 	int err;
 
-	if (now < o->next)
-		return;
-	j = malloc(sizeof(*j));
-	if (!j)
-		return;
-	j->job = (struct patience_job){
-		.run = opened_run,
-		.release = opened_release,
-	};
-	opened_pass(o, sums, j, now);
-	err = j->n ? patience_run(&o->patience, &j->job, &at) : 0;
-	if (err == -ETIMEDOUT) {
-		/* Those before it, and after it, are read another time. */
-		o->unread++;
-		return;
+	if (o->job) {
+		err = patience_poll(&o->patience, &at);
+		if (err == -EINPROGRESS)
+			return;
+		if (err) {
+			opened_hung(o, at, now);
+		} else {
+			opened_give(o, sums, o->job, fn, arg);
+			free(o->job);
+			o->job = NULL;
+		}
 	}
-	if (!err && j->n)
-		opened_give(o, sums, j, fn, arg);
-	free(j);
+	if (now >= o->next)
+		opened_start(o, sums, now);
 }

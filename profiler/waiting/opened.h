@@ -6,7 +6,8 @@
  * kernel's side gives the site to those that have not run meanwhile.
  *
  * At most ABI_WAIT_OPEN_MAX a tick at first, then a second; all threads once in ten
- * seconds.
+ * seconds. A stack can be in a mapping that is never read to the end (FUSE): such a thread
+ * is left alone for a minute, and while two of them are waited for no stack is read.
  */
 #ifndef PROFILER_WAITING_OPENED_H
 #define PROFILER_WAITING_OPENED_H
@@ -17,8 +18,20 @@
 #include "bpf/abi_wait.h"
 #include "profiler/waiting/sums.h"
 
+struct opened_job;
+
+#define WAITING_OPENED_HUNG 8
+
 struct waiting_opened {
 	struct patience patience;
+	struct opened_job *job; /* the thread's now; or NULL */
+	/* What it reads, which the job has no more when it was abandoned. */
+	uint32_t tids[ABI_WAIT_OPEN_MAX];
+	struct {
+		uint32_t tid;
+		uint64_t until; /* it is not read before */
+	} hung[WAITING_OPENED_HUNG];
+	size_t nhung; /* so far: the next one's place */
 	uint64_t began, next; /* CLOCK_BOOTTIME, ns */
 	uint32_t after; /* the thread that was listed last; 0: none */
 	uint64_t seed, number; /* of sites */

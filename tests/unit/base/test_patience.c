@@ -149,9 +149,37 @@ static void a_job_can_be_abandoned_at_the_end(void **state)
 	close(fds[1]);
 }
 
+/* Who can wait leaves threads to others. */
+static void a_spare_thread_is_left_to_others(void **state)
+{
+	struct patience p = { .spare = PATIENCE_ABANDONED_MAX - 1 },
+			other = { 0 };
+	int fds[2], released = 0;
+	struct job *j;
+	size_t at;
+
+	assert_int_equal(pipe(fds), 0);
+	j = job_new(fds[0], 1, &released);
+	assert_int_equal(patience_begin(&p, &j->job), 0);
+	assert_false(patience_abandon(&p));
+	j = job_new(fds[0], 0, &released);
+	assert_int_equal(patience_begin(&p, &j->job), -EAGAIN);
+	assert_int_equal(patience_begin(&other, &j->job), 0);
+	assert_int_equal(polled(&other, &at), 0);
+	close(fds[1]);
+	wait_released(&released);
+	assert_int_equal(patience_begin(&p, &j->job), 0);
+	assert_int_equal(polled(&p, &at), 0);
+	patience_fini(&p);
+	patience_fini(&other);
+	free(j);
+	close(fds[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_spare_thread_is_left_to_others),
 		cmocka_unit_test(a_job_is_polled_until_it_is_done),
 		cmocka_unit_test(a_job_that_sleeps_is_abandoned),
 		cmocka_unit_test(a_job_can_be_abandoned_at_the_end),
