@@ -34,12 +34,14 @@ struct trace_record {
 /* Whether the loader's words for the variable are what they were. */
 static __always_inline bool trace_guarded(const struct abi_trace_slot *slot)
 {
-	__u64 words[2];
+	__u64 words[2] = { 0 };
+	/* There may be nothing behind the last word. */
+	__u32 size = slot->guard_words == 1 ? sizeof(*words) : sizeof(words);
 
 	if (!slot->guard_words)
 		return true;
-	return !bpf_probe_read_user(words, sizeof(words), (void *)slot->guard) &&
-	       words[0] == slot->words[0] && (slot->guard_words == 1 || words[1] == slot->words[1]);
+	return !bpf_probe_read_user(words, size, (void *)slot->guard) &&
+	       words[0] == slot->words[0] && words[1] == slot->words[1];
 }
 
 /* glibc's dtv: { number of entries, - }, { generation, - }, { block, - } ... */

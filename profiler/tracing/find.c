@@ -164,7 +164,6 @@ static enum tracing_found find_desc(struct tracing_find *f, int dir, int mem)
 	const __u64 *words = f->entry.words;
 	uint64_t arg[3] = { 0 };
 
-	f->entry.guard_words = 2;
 	if (!words[0])
 		return TRACING_NOT_READY;
 	if (find_is_static(mem, words[0])) {
@@ -178,7 +177,6 @@ static enum tracing_found find_desc(struct tracing_find *f, int dir, int mem)
 
 static enum tracing_found find_initial(struct tracing_find *f, int dir, int mem)
 {
-	f->entry.guard_words = 1;
 	f->entry.offset = f->entry.words[0];
 	return f->entry.offset ? TRACING_FOUND : TRACING_NOT_READY;
 }
@@ -187,10 +185,15 @@ static enum tracing_found find_module(struct tracing_find *f, int dir, int mem)
 {
 	const __u64 *words = f->entry.words;
 
-	f->entry.guard_words = f->slot.pair ? 2 : 1;
 	return find_dynamic(f, dir, mem, words[0],
 			    f->slot.pair ? words[1] : (uint64_t)f->slot.offset,
 			    0);
+}
+
+/* How many of the loader's words there are; behind them there may be nothing. */
+static uint32_t find_words(const struct symbolizer_slot *slot)
+{
+	return slot->model == SYMBOLIZER_SLOT_DESC || slot->pair ? 2 : 1;
 }
 
 static enum tracing_found find_slot(struct tracing_find *f, int dir, int mem)
@@ -210,7 +213,9 @@ static enum tracing_found find_slot(struct tracing_find *f, int dir, int mem)
 	if (!models[f->slot.model])
 		return TRACING_UNKNOWN;
 	e->guard = f->bias + f->slot.where;
-	if (!find_read(mem, e->guard, e->words, sizeof(e->words)))
+	e->guard_words = find_words(&f->slot);
+	if (!find_read(mem, e->guard, e->words,
+		       e->guard_words * sizeof(*e->words)))
 		return TRACING_GONE;
 	return models[f->slot.model](f, dir, mem);
 }
