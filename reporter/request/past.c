@@ -59,19 +59,25 @@
 	"'pid', p.pid, 'ppid', p.ppid, 'process', c.process, " \
 	"'parent', p.parent, 'image', c.image"
 
+#define PAST_CHANGE_FROM                                                      \
+	"FROM change c JOIN process p ON p.pid = CAST(c.process AS INTEGER) " \
+	"AND p.boot = c.boot AND p.process = c.process "                      \
+	"LEFT JOIN image i ON i.process = p.id AND i.image = c.image "
+
+#define PAST_CHANGE_SELECT(KIND, MEMBERS)                    \
+	PAST_SELECT("c.time_ns", "c.id", "'[\"" KIND "\"]'", \
+		    PAST_CHANGED ", " MEMBERS)
+
+#define PAST_CHANGE_WHERE(KIND)                                           \
+	"WHERE c.kind = '" KIND                                           \
+	"' AND " PAST_AFTER("c.time_ns", "c.id") "AND $TERMS" PAST_ORDER( \
+		"c.time_ns", "c.id")
+
 /* Changes of a kind. Catalogs before version 3 have none. */
-#define PAST_CHANGE(KIND, MEMBERS)                                                                                                                  \
-	{ KIND },                                                                                                                                   \
-		PAST_SELECT(                                                                                                                        \
-			"c.time_ns", "c.id", "'[\"" KIND "\"]'",                                                                                    \
-			PAST_CHANGED                                                                                                                \
-			", " MEMBERS) "FROM change c JOIN process p ON p.pid = CAST(c.process AS "                                                  \
-				      "INTEGER) AND p.boot = c.boot AND p.process = c.process LEFT JOIN image i ON i.process = p.id AND i.image = " \
-				      "c.image WHERE c.kind = '" KIND                                                                               \
-				      "' AND " PAST_AFTER(                                                                                          \
-					      "c.time_ns",                                                                                          \
-					      "c.id") "AND $TERMS" PAST_ORDER("c.time_ns",                                                          \
-									      "c.id"),                                                              \
+#define PAST_CHANGE(KIND, MEMBERS)                                 \
+	{ KIND },                                                  \
+		PAST_CHANGE_SELECT(KIND, MEMBERS) PAST_CHANGE_FROM \
+		PAST_CHANGE_WHERE(KIND),                           \
 		3
 
 #define PAST_NOW(COMM, UID, GID)                                             \
