@@ -22,12 +22,12 @@
 #include "base/base.h"
 #include "profiler/source/sampler.h"
 #include "profiler/tracing/find.h"
-#include "symbolize/elf/slot.h"
 #include "tracehandler/record.h"
 
 static char dir[] = "/tmp/test_sampler_trace.XXXXXX";
 
 #include "tests/unit/files.h"
+#include "tests/unit/symbolize/file_slot.h"
 
 #define HANG_S 60
 #define ENOUGH 300
@@ -160,25 +160,6 @@ static void writer_end(struct writer *w)
 	writer_stop(NULL);
 	fclose(w->in);
 	fclose(w->out);
-}
-
-static void file_slot(const char *name, struct symbolizer_slot *slot)
-{
-	static struct symbolizer_src src;
-	struct symbolizer_elf e;
-	char path[256];
-	struct stat st;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	symbolizer_src_fd(&src, fd, (uint64_t)st.st_size);
-	assert_int_equal(symbolizer_elf_init(&e, &src), 0);
-	assert_int_equal(symbolizer_slot_find(&e, slot), 0);
-	symbolizer_elf_fini(&e);
-	close(fd);
 }
 
 /* The first mapping of a library is of its first bytes, at address 0. */

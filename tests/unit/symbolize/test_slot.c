@@ -5,44 +5,22 @@
  * print theirs.
  */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <link.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "symbolize/elf/slot.h"
 
 static char dir[] = "/tmp/test_slot.XXXXXX";
 
 #include "tests/unit/files.h"
-
-static void facts(const char *name, struct symbolizer_slot *slot)
-{
-	static struct symbolizer_src src;
-	struct symbolizer_elf e;
-	char path[256];
-	struct stat st;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	symbolizer_src_fd(&src, fd, (uint64_t)st.st_size);
-	assert_int_equal(symbolizer_elf_init(&e, &src), 0);
-	assert_int_equal(symbolizer_slot_find(&e, slot), 0);
-	assert_true(symbolizer_slot_valid(slot));
-	symbolizer_elf_fini(&e);
-	close(fd);
-}
+#include "tests/unit/symbolize/file_slot.h"
 
 /* --- libraries ------------------------------------------------------------ */
 
@@ -115,7 +93,7 @@ static void loaded(const char *name)
 	*(void **)&touch = dlsym(lib, "touch");
 	assert_non_null(touch);
 	assert_int_equal(dlinfo(lib, RTLD_DI_LINKMAP, &map), 0);
-	facts(name, &slot);
+	file_slot(name, &slot);
 	assert_ptr_equal(follow(&slot, map->l_addr), touch());
 	dlclose(lib);
 }
@@ -126,7 +104,7 @@ static enum symbolizer_slot_model made(const char *how)
 
 	sh("cc -shared -fPIC -O1 %s -o lib.so lib.c", how);
 	loaded("lib.so");
-	facts("lib.so", &slot);
+	file_slot("lib.so", &slot);
 	unlink("lib.so");
 	return slot.model;
 }
@@ -189,7 +167,7 @@ static void who_only_uses_the_variable_has_no_slot(void **state)
 		   "__thread int own;\n"
 		   "void *use(void) { return own++, otel_thread_ctx_v1; }\n");
 	sh("cc -shared -fPIC -Wl,--hash-style=sysv -o use.so use.c");
-	facts("use.so", &slot);
+	file_slot("use.so", &slot);
 	assert_int_equal(slot.model, SYMBOLIZER_SLOT_NONE);
 	write_file("like.c", "__thread void *otel_thread_ctx_v12;\n"
 			     "__thread void *xotel_thread_ctx_v1;\n"
@@ -197,7 +175,7 @@ static void who_only_uses_the_variable_has_no_slot(void **state)
 			     "void **g(void) { return &xotel_thread_ctx_v1; }\n"
 			     "void *otel_thread_ctx_v1;\n");
 	sh("cc -shared -fPIC -o like.so like.c");
-	facts("like.so", &slot);
+	file_slot("like.so", &slot);
 	assert_int_equal(slot.model, SYMBOLIZER_SLOT_NONE);
 }
 
@@ -210,7 +188,7 @@ static void printed(const char *how)
 	FILE *f;
 
 	sh("%s -o prog prog.c", how);
-	facts("prog", &slot);
+	file_slot("prog", &slot);
 	assert_int_equal(slot.model, SYMBOLIZER_SLOT_EXEC);
 	snprintf(path, sizeof(path), "%s/prog", dir);
 	f = popen(path, "r");
