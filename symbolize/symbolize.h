@@ -539,6 +539,7 @@ struct symbolizer_rows_info {
 	const char *damage, *section; /* valid as long as the table */
 	uint64_t section_offset, file_offset;
 	uint64_t before, after; /* as in struct symbolizer_symbol */
+	bool by_code; /* made from the instructions of code without CFI */
 };
 
 /*

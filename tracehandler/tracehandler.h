@@ -163,6 +163,7 @@ void trace_handler_flush(struct trace_handler *th);
 	X(waiting_bytes, 1, "bytes of samples waiting for tables or names")    \
 	X(unnamed, 0, "frames without a symbol, named by file and offset")     \
 	X(not_mapped, 0, "frames at addresses without a known mapping")        \
+	X(by_code, 0, "frames left by rows made from instructions, not CFI")   \
 	X(tables, 1, "unwind tables held now")                                 \
 	X(tables_bytes, 1, "bytes of unwind tables held now")                  \
 	X(tables_asked, 0, "unwind tables requested")                          \

@@ -52,6 +52,7 @@ void symbolizer_rows_info(const struct symbolizer_rows *rows,
 		.file_offset = h->file_offset,
 		.before = h->before,
 		.after = h->after,
+		.by_code = h->by_code != 0,
 	};
 }
 

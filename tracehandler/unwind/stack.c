@@ -128,6 +128,7 @@ static void stack_rows(const struct trace_user *u, uint64_t pc,
 		if (offset - seg[i].offset >= seg[i].size)
 			continue;
 		out->rows = table->rows;
+		out->by_code = table->by_code;
 		out->bias = seg[i].vaddr - seg[i].offset + u->at->map.pgoff -
 			    u->at->map.start;
 		out->start =
@@ -254,6 +255,7 @@ static void stack_walk(struct trace_user *u)
 		.is_code = stack_is_code,
 		.arg = u,
 		.bare = &bare,
+		.by_code = &u->by_code,
 	};
 	size_t max = u->owner->opts->max_frames;
 
@@ -487,6 +489,7 @@ int trace_stacks_take(struct trace_stacks *s, struct trace_take *take)
 	err = trace_user_walk(&u, s, take);
 	if (err)
 		return err;
+	s->stats->by_code += u.by_code;
 	if (trace_frames_again(s->frames, head, take->image, stack_keys(&u))) {
 		s->stats->stack_root += stack_has_user(&u);
 		return 0;

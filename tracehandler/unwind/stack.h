@@ -64,6 +64,7 @@ struct trace_user {
 	unsigned int next; /* to be replaced */
 	bool late; /* went without a table */
 	size_t n; /* addresses in owner->pcs */
+	uint32_t by_code; /* as in struct trace_stack */
 	enum trace_end why;
 };
 

@@ -79,6 +79,7 @@ struct trace_stack {
 	bool (*is_code)(void *arg, uint64_t addr);
 	void *arg; /* its first argument */
 	bool *bare; /* out, or NULL: the interrupted function has no rows */
+	uint32_t *by_code; /* out, or NULL: frames with rows made from instructions */
 };
 
 /* No stack is larger: an address farther from a copy is on another stack. */

@@ -26,6 +26,7 @@ struct walk {
 	bool exact; /* the frame was interrupted, not in a call */
 	bool found; /* that caller, by the code */
 	bool unsure; /* the interrupted function's caller may be missing */
+	uint32_t by_code; /* frames that were left by such rows */
 };
 
 static bool walk_read_word(void *arg, uint64_t at, uint64_t *out)
@@ -353,6 +354,7 @@ static size_t walk_frames(struct walk *w, struct trace_rules *rules,
 		}
 		walk_rule(w, rules, &at, pc, &rule);
 		*why = walk_go(w, &at, &rule, n + 1, &signal);
+		w->by_code += at.by_code && rule.kind != TRACE_RULE_GAP;
 		/* A signal's trampoline was not called either. */
 		pcs[n] = pc + (n && (w->exact || signal || rule.begins));
 		n++;
@@ -379,5 +381,7 @@ size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
 	n = walk_frames(&w, rules, pcs, max, why);
 	if (*why == TRACE_END_ROOT && w.unsure)
 		*why = TRACE_END_TOP;
+	if (s->by_code)
+		*s->by_code = w.by_code;
 	return n;
 }

@@ -3,7 +3,6 @@
 #   mode NAME COUNT    right stacks of that mode
 #   only NAME COUNT    right stacks without one: start, exit, beginnings of threads
 #   exec - COUNT       samples inside execve, or after the memory was given back
-#   bare - COUNT       -v libc=musl: the leaf lies in musl, which has no CFI
 #   bad CHAIN COUNT    the rest
 #   ends REASON COUNT  of all, stacks with that last frame
 # -v prog: path of the program; -v kind: modes, throw, rust or go; -v names: what nm -n says of its twin with
@@ -207,10 +206,8 @@ BEGIN {
 	}
 	end = " main L _start"
 	root = " L"
-	if (libc == "musl") {
-		end = " main( L)?( _start_c)?( _start)?( \\[[^ ]*)?"
-		root = "( L)?( \\[[^ ]*)?"
-	}
+	if (libc == "musl") # the call of main() is known as a root
+		end = " main L( _start_c)?( _start)?"
 	go_words = "^(main\\.|runtime\\.(goexit|mstart|mcall|systemstack|" \
 		"asmcgocall|rt0_go|morestack|sigreturn)|_rt0_amd64_linux$)"
 	if (kind == "throw")
@@ -238,8 +235,6 @@ $7 == prog {
 		}
 	if (c ~ /^((V )?L )?(main L )?_start$/ || c ~ /^L st_mode_threads /)
 		only["start"] += $1
-	else if (libc == "musl" && c ~ /^(V )?L( st_[a-z_]*| \[[^ ]*)*$/)
-		bare += $1
 	else
 		bad[c] += $1
 }
@@ -250,7 +245,6 @@ END {
 	for (c in only)
 		print "only", c, only[c]
 	print "exec", "-", exec + 0
-	print "bare", "-", bare + 0
 	for (c in bad)
 		print "bad", c, bad[c]
 	for (c in ends)

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "symbolize/symbolize.h"
-#include "tests/unit/symbolize/test_rows.h"
+#include "tests/unit/rows/test_rows.h"
 
 static struct symbolizer_rows *parse(const char *text)
 {
