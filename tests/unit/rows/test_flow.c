@@ -222,6 +222,11 @@ struct truth {
 	unsigned long right, wrong, unknown;
 };
 
+struct sum {
+	unsigned long right, all;
+	int files;
+};
+
 /* Rules by the stack pointer, and by the frame pointer. */
 static int32_t state_of(const struct flow_node *n,
 			const struct symbolizer_rule *r)
@@ -271,7 +276,8 @@ static int library(struct dl_phdr_info *info, size_t size, void *arg)
 	struct symbolizer_elf e;
 	struct flow *f;
 	struct stat st;
-	int fd, *n = arg;
+	struct sum *sum = arg;
+	int fd;
 	double all;
 
 	/* Lazy binding jumps into the dynamic linker with more on the stack. */
@@ -299,8 +305,9 @@ static int library(struct dl_phdr_info *info, size_t size, void *arg)
 			      info->dlpi_name, all, 100 * (double)t.right / all,
 			      t.wrong, 100 * (double)t.unknown / all);
 		assert_true((double)t.wrong <= all / 1000);
-		assert_true((double)t.right >= all / 2);
-		++*n;
+		sum->right += t.right;
+		sum->all += (unsigned long)all;
+		sum->files++;
 	}
 	flow_fini(f);
 	free(f);
@@ -311,10 +318,12 @@ static int library(struct dl_phdr_info *info, size_t size, void *arg)
 
 static void libraries_have_the_rows_of_their_cfi(void **state)
 {
-	int n = 0;
+	struct sum sum = { 0 };
 
-	dl_iterate_phdr(library, &n);
-	assert_true(n >= 5);
+	dl_iterate_phdr(library, &sum);
+	assert_true(sum.files >= 5);
+	/* In some half of the functions is reached by pointers only. */
+	assert_true((double)sum.right >= 0.8 * (double)sum.all);
 }
 
 int main(void)
