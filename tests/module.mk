@@ -117,10 +117,12 @@ check-api-built: all $(REAPER) $(E2E_PROGS)
 
 .PHONY: check-api check-api-built
 
-# Watched events beside strace, and beside a storm of another user: minutes.
+# Watched events beside strace and other programs, in storms and often; then the programs
+# of make check that test them, under other kernels: half an hour.
 check-watch: deps
 	$(Q)packaging/install-deps $(shell sed 's/\#.*//' packaging/deps-watch)
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-watch-built
+	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-vm TESTS='$(or $(TESTS),*/test_watch*)'
 
 check-watch-built: all $(REAPER)
 	$(Q)TEST_TIMEOUT=1200 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/watch/test_*.sh)
