@@ -73,9 +73,8 @@ static __always_inline __u32 watch_pid(__u32 tgid)
 /* profd's own, or a helper process of it. */
 static __always_inline bool watch_is_self(struct task_struct *task)
 {
-	task = task_cast(task);
-	return watch_self &&
-	       ((__u32)task->tgid == watch_self || (__u32)task->real_parent->tgid == watch_self);
+	return watch_self && ((__u32)task->tgid == watch_self ||
+			      (__u32)task_cast(task)->real_parent->tgid == watch_self);
 }
 
 static __always_inline void watch_fill_head(struct abi_watch_head *h, struct task_struct *task)
@@ -86,7 +85,7 @@ static __always_inline void watch_fill_head(struct abi_watch_head *h, struct tas
 	h->tid = task->pid;
 	h->uid = cred->uid.val;
 	h->gid = cred->gid.val;
-	bpf_probe_read_kernel(h->comm, sizeof(h->comm), task->comm);
+	task_copy_comm(h->comm, task);
 }
 
 static __always_inline void watch_fill_task(struct abi_watch_record *r, struct task_struct *task)
