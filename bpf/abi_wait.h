@@ -234,9 +234,86 @@ struct abi_wait_counters {
 #undef X
 };
 
+/* --- segments --------------------------------------------------------------------- */
+
+/*
+ * The time of threads of chosen processes, one segment at a time, recorded beside the sums
+ * from the same readings of the clock. What is added to a sum of a chosen process is a
+ * record: so a thread's segments adjoin, and together are its sums to the nanosecond.
+ *
+ * A cut ends the record of an open interval (ABI_SEGMENT_OPEN), and the next one begins
+ * there: user space joins them. Where the interval ended before the time of the cut, the
+ * last record's end is before its begin, which takes back what was too much.
+ *
+ *	wait_chosen	hash: tgid to struct abi_chosen
+ *	wait_chosen_bits	one for several processes, so that others cost one load
+ *	segments	ring of struct abi_segment, in no order of time; never wakes up
+ *
+ * What woke a thread is taken at sched_waking, in its task storage, since sched_wakeup may
+ * run on another CPU. It belongs to the record that ends the wait.
+ */
+
+/* What woke a thread. X(NAME, name) */
+#define ABI_WAKERS(X)                                                                    \
+	X(NONE, none) /* no wake-up was seen */                                          \
+	X(TASK, task)                                                                    \
+	X(SOFTIRQ, softirq) /* perhaps the current task, which may have sent a packet */ \
+	X(IRQ, interrupt) /* hard: a timer, a device; no task */                         \
+	X(UNKNOWN, unknown) /* perhaps the current task, perhaps an interrupt */
+
+enum abi_waker_kind {
+#define X(NAME, name) ABI_WAKER_##NAME,
+	ABI_WAKERS(X)
+#undef X
+	ABI_WAKER_MAX,
+};
+
+struct abi_waker {
+	struct abi_key key; /* all zeros: no task */
+	__u32 tid;
+	__u32 kind; /* enum abi_waker_kind */
+};
+
+enum abi_segment_flags {
+	ABI_SEGMENT_OPEN = 1 << 0, /* it goes on: the next record begins at its end */
+};
+
+struct abi_segment {
+	__u64 begin, end; /* CLOCK_BOOTTIME, ns */
+	struct abi_key key;
+	__u32 tid;
+	__u32 what; /* ABI_WAIT_WHAT() */
+	__u32 flags; /* enum abi_segment_flags */
+	__u32 pad;
+	struct abi_waker waker; /* of a wait that has ended */
+	char comm[ABI_COMM_LEN]; /* of the thread */
+};
+
+#define ABI_CHOSEN_MAX 64
+#define ABI_CHOSEN_BITS (64 * 1024) /* by tgid; a power of 2 */
+#define ABI_SEGMENT_RING (2 << 20)
+
+/*
+ * A process may have so many records in each turn of 2^ABI_SEGMENT_TURN ns. The rest of the
+ * turn is lost in one piece: what is recorded has no gaps.
+ */
+#define ABI_SEGMENT_TURN 27 /* 134 ms */
+#define ABI_SEGMENT_TURN_MAX 4096
+
+struct abi_chosen {
+	__u64 turn; /* its number, counted from boot */
+	__u64 used; /* in it */
+	__u64 written;
+	__u64 lost_rate; /* beyond ABI_SEGMENT_TURN_MAX */
+	__u64 lost_ring; /* the ring was full */
+};
+
 #ifndef __bpf__
 ABI_ASSERT(sizeof(struct abi_wait_key) == 32);
 ABI_ASSERT(sizeof(struct abi_wait_sum) == 184);
+ABI_ASSERT(sizeof(struct abi_waker) == 32);
+ABI_ASSERT(sizeof(struct abi_segment) == 104);
+ABI_ASSERT(sizeof(struct abi_chosen) == 40);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_RESERVED);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_CALL_REASON + 1);
 #endif

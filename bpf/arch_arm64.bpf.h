@@ -94,6 +94,13 @@ static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt
 	out->flags = r->pstate;
 }
 
+/* preempt_count() of this CPU: the current task has it. */
+static __always_inline bool arch_preempt_count(struct task_struct *task, __s64 offset, __u32 *count)
+{
+	*count = BPF_CORE_READ(task, thread_info.preempt_count);
+	return true;
+}
+
 /* Of slots user space knows on x86-64 only; then it is thread.uw.tp_value. */
 static __always_inline unsigned long arch_thread_pointer(struct task_struct *task)
 {

@@ -109,6 +109,22 @@ static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt
 	out->flags = r->flags;
 }
 
+/*
+ * preempt_count() of this CPU, whose current task this is. It is per CPU, and so is the run
+ * queue, to which a task has the way: 'offset' leads from there to the count. 0: it is not
+ * known.
+ */
+static __always_inline bool arch_preempt_count(struct task_struct *task, __s64 offset, __u32 *count)
+{
+	char *rq;
+
+	if (!offset || !bpf_core_field_exists(task->se.cfs_rq) ||
+	    !bpf_core_field_exists(task->se.cfs_rq->rq))
+		return false;
+	rq = (char *)BPF_CORE_READ(task, se.cfs_rq, rq);
+	return rq && !bpf_probe_read_kernel(count, sizeof(*count), rq + offset);
+}
+
 /* What %fs points to; stale after WRFSBASE until the thread is switched out. */
 static __always_inline unsigned long arch_thread_pointer(struct task_struct *task)
 {

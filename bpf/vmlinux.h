@@ -356,8 +356,11 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct rq;
+
 struct cfs_rq {
 	int throttle_count; /* absent without CONFIG_CFS_BANDWIDTH */
+	struct rq *rq; /* absent without CONFIG_FAIR_GROUP_SCHED */
 };
 
 struct sched_entity {
@@ -385,6 +388,7 @@ struct thread_struct { /* x86 */
 
 struct thread_info {
 	__u32 status; /* of x86 */
+	__u64 preempt_count; /* of arm64 */
 };
 
 struct task_struct {

@@ -343,7 +343,7 @@ static bool engine_busy(void *arg, uint64_t now)
 	const struct engine *e = arg;
 
 	return e->source.row->often || rescan_pending(e->rescan) ||
-	       tracing_busy(&e->tracing, now) ||
+	       tracing_busy(&e->tracing, now) || waiting_busy(e->waiting) ||
 	       trace_handler_due(e->th) <
 		       clock_awake_ns() + ENGINE_AWAITED_NS ||
 	       MIN(reporter_due(e->reporter), waiting_due(e->waiting)) <
@@ -363,6 +363,14 @@ void engine_edges(void *arg)
 	const struct engine *e = arg;
 
 	waiting_set_edges(e->waiting);
+}
+
+int engine_timeline(void *arg, const struct abi_key *key, bool lives,
+		    uint32_t tid, struct reporter_timeline *out)
+{
+	const struct engine *e = arg;
+
+	return waiting_timeline(e->waiting, key, lives, tid, out);
 }
 
 int engine_loop(struct engine *e)

@@ -88,6 +88,9 @@ void engine_resolved(void *arg, const struct reporter_trace *t);
 void engine_refresh(void *arg);
 /* reporter_opts.edges */
 void engine_edges(void *arg);
+/* reporter_opts.timeline */
+int engine_timeline(void *arg, const struct abi_key *key, bool lives,
+		    uint32_t tid, struct reporter_timeline *out);
 void engine_close_source(struct source_run *source);
 /* From here on the loop drives it. */
 int engine_loop(struct engine *e);

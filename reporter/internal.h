@@ -93,6 +93,7 @@ struct reporter {
 	TAILQ_HEAD(, http_query)
 	queries; /* of the archive, until they are done */
 	unsigned int queries_running;
+	unsigned int timelines; /* that are being sent */
 	bool shed; /* reporter_shed() */
 	uint64_t queries_cut; /* CLOCK_BOOTTIME until which their cuts count */
 	size_t http_open; /* profile requests not yet answered in full */

@@ -21,6 +21,7 @@
 #include "processmanager/watch/watch.h"
 #include "reporter/edit/profile.h"
 #include "reporter/ledger/names.h"
+#include "reporter/ledger/segment.h"
 #include "reporter/outfile.h"
 #include "reporter/query/query.h"
 #include "reporter/request/moment.h"
@@ -235,6 +236,15 @@ struct reporter_opts {
 	 * made, to bring its data up to date.
 	 */
 	void (*refresh)(void *arg);
+	/*
+	 * The segments of a process from out->from to out->to, of one thread, or 0: of
+	 * all; 'lives': it is recorded from now on, if it was not. A key without
+	 * start_boottime: of the last one with that pid. 0, and out->segments passes to
+	 * the callee; -ENOTSUP: without --wait; -E2BIG: too many processes are recorded;
+	 * -ESRCH: it is not; or another -errno.
+	 */
+	int (*timeline)(void *arg, const struct abi_key *key, bool lives,
+			uint32_t tid, struct reporter_timeline *out);
 	/* reporter_apart_edge() may have changed. */
 	void (*edges)(void *arg);
 	/* Adds reasons to /healthz by reporter_failing() and _degraded(). */

@@ -26,6 +26,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/wait/wait_reason.bpf.h"
+#include "bpf/wait/wait_segment.bpf.h"
 #include "bpf/wait/wait_site.bpf.h"
 #include "bpf/wait/wait_sum.bpf.h"
 
@@ -63,6 +64,7 @@ struct thread {
 	__u64 seed; /* of its image's sites */
 	__u64 last_site[LAST_SUMS];
 	__u32 last_what[LAST_SUMS], last_sum[LAST_SUMS];
+	struct abi_waker waker; /* the last; of a thread of a chosen process */
 };
 
 struct {
@@ -177,11 +179,36 @@ static __always_inline __u32 thread_state_sum(const struct thread *t, __u32 stat
 				      : t->head;
 }
 
-/* The interval of the old word ends. */
-static __always_inline void thread_close(const struct thread *t, __u64 old,
-					 const struct moment *now, __u32 found, __u64 cpu)
+/* What a sum is of; those without room know the reason only. */
+static __always_inline __u32 thread_what(__u32 i)
 {
-	sum_add(thread_state_sum(t, STATE_OF(old), found), SINCE_OF(old), now, cpu, true);
+	const struct abi_wait_sum *s = sum_at(i);
+
+	return i < ABI_WAIT_RESERVED || !s ? QUEUE_WHAT(i) : s->key.what;
+}
+
+/* What is added to the sum 'i' is a segment, too, if the process is chosen. */
+static __always_inline void thread_segment(struct thread *t, struct task_struct *task, __u32 i,
+					   struct segment s)
+{
+	if (!segment_wanted(t->key.tgid))
+		return;
+	s.what = thread_what(i);
+	segment_put(task, &t->key, &t->waker, &s);
+}
+
+/* The interval of the old word ends; 'tid': an exec may have changed it since. */
+static __always_inline void thread_close(struct thread *t, struct task_struct *task, __u32 tid,
+					 __u64 old, const struct moment *now, __u32 found,
+					 __u64 cpu, bool woken)
+{
+	__u32 i = thread_state_sum(t, STATE_OF(old), found);
+
+	sum_add(i, SINCE_OF(old), now, cpu, true);
+	thread_segment(
+		t, task, i,
+		(struct segment){
+			.from = SINCE_OF(old), .to = now->time, .tid = tid, .woken = woken });
 }
 
 /*
@@ -205,7 +232,7 @@ static __always_inline __u64 thread_take_cpu(struct thread *t, struct task_struc
  * The switch to this thread was not seen: on some hosts no program runs in the context of a
  * certain process. It was on the CPU for as long as the kernel accounts for.
  */
-static __always_inline void switch_missed(const struct thread *t, __u64 old,
+static __always_inline void switch_missed(struct thread *t, struct task_struct *task, __u64 old,
 					  const struct moment *now, __u64 cpu, __u32 before)
 {
 	__u64 all = now->time - SINCE_OF(old), on = cpu < all ? cpu : all;
@@ -214,6 +241,10 @@ static __always_inline void switch_missed(const struct thread *t, __u64 old,
 	__sync_fetch_and_add(&wait_counters.missed, 1);
 	sum_add(before, SINCE_OF(old), &in, 0, true);
 	sum_add(t->head, in.time, now, cpu, true);
+	thread_segment(t, task, before,
+		       (struct segment){ .from = SINCE_OF(old), .to = in.time, .tid = task->pid });
+	thread_segment(t, task, t->head,
+		       (struct segment){ .from = in.time, .to = now->time, .tid = task->pid });
 }
 
 static __always_inline void switch_out(struct task_struct *task, bool preempt, __u32 state,
@@ -249,11 +280,11 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 		return;
 	cpu = thread_take_cpu(t, cast, old);
 	if (STATE_OF(old) == STATE_QUEUED)
-		switch_missed(t, old, now, cpu, queued);
+		switch_missed(t, task, old, now, cpu, queued);
 	else if (STATE_OF(old) == STATE_WAITS)
-		switch_missed(t, old, now, cpu, waited);
+		switch_missed(t, task, old, now, cpu, waited);
 	else
-		thread_close(t, old, now, t->head, cpu);
+		thread_close(t, task, task->pid, old, now, t->head, cpu, false);
 	if (to == STATE_DEAD)
 		sum_leave(t->head, now->time - t->begin);
 }
@@ -271,7 +302,7 @@ static __always_inline void switch_in(struct task_struct *task, const struct mom
 		__sync_fetch_and_add(&wait_counters.unwoken, 1);
 	else if (STATE_OF(old) == STATE_ON)
 		__sync_fetch_and_add(&wait_counters.missed, 1);
-	thread_close(t, old, now, t->queue_sum, 0);
+	thread_close(t, task, task->pid, old, now, t->queue_sum, 0, false);
 }
 
 SEC("tp_btf/sched_switch")
@@ -289,7 +320,7 @@ int BPF_PROG(wait_switch, bool preempt, struct task_struct *prev, struct task_st
 
 /* --- wake-ups ------------------------------------------------------------------- */
 
-static __always_inline void thread_wake(struct task_struct *task)
+static __always_inline void thread_wake(struct task_struct *task, bool waking)
 {
 	struct thread *t = thread_of(task);
 	struct moment now;
@@ -297,6 +328,8 @@ static __always_inline void thread_wake(struct task_struct *task)
 
 	if (!t)
 		return;
+	if (waking && segment_wanted(t->key.tgid))
+		segment_waker(&t->waker);
 	old = thread_word(t);
 	if (STATE_OF(old) != STATE_WAITS && STATE_OF(old) != STATE_FOUND)
 		return;
@@ -308,7 +341,7 @@ static __always_inline void thread_wake(struct task_struct *task)
 	for (int i = 0; i < 4; i++) {
 		if (__sync_val_compare_and_swap(&t->word, old, WORD(now.time, STATE_QUEUED)) ==
 		    old) {
-			thread_close(t, old, &now, t->wait_sum, 0);
+			thread_close(t, task, task->pid, old, &now, t->wait_sum, 0, true);
 			return;
 		}
 		old = thread_word(t);
@@ -320,14 +353,14 @@ static __always_inline void thread_wake(struct task_struct *task)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(wait_waking, struct task_struct *task)
 {
-	thread_wake(task);
+	thread_wake(task, true);
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(wait_wakeup, struct task_struct *task)
 {
-	thread_wake(task);
+	thread_wake(task, false);
 	return 0;
 }
 
@@ -406,7 +439,7 @@ int BPF_PROG(wait_exec, struct task_struct *task, pid_t old_pid)
 	on = now.time - SINCE_OF(old);
 	t->cpu_ns += STATE_OF(old) == STATE_ON ? now.time - t->on_since : on;
 	t->on_since = now.time;
-	thread_close(t, old, &now, t->head, on);
+	thread_close(t, task, old_pid, old, &now, t->head, on, false);
 	sum_leave(t->head, now.time - t->begin);
 	thread_set_image(t, task);
 	sum_enter(t->head);
@@ -473,6 +506,11 @@ static __always_inline void thread_cut(struct thread *t, struct task_struct *tas
 			continue;
 		cpu = state == STATE_ON ? at.time - SINCE_OF(old) : 0;
 		sum_add(found, SINCE_OF(old), &at, cpu, false);
+		thread_segment(t, task, found,
+			       (struct segment){ .from = SINCE_OF(old),
+						 .to = at.time,
+						 .tid = task->pid,
+						 .flags = ABI_SEGMENT_OPEN });
 		return;
 	}
 }

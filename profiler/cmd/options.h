@@ -33,6 +33,9 @@
 	X(WATCH, watch, "watch", " NAME[/CATEGORY]...",                         \
 	  "Print events of the kernel as they happen: TCP, signals, forks,\n"   \
 	  "execs and exits, each with its process, by a running profd.")        \
+	X(TIMELINE, timeline, "timeline", " PID",                               \
+	  "Print what the threads of a process did one after the other, and\n"  \
+	  "what woke them, from a running profd with --wait.")                  \
 	X(STATUS, status, "status", "",                                         \
 	  "Print the state and the losses of a running profd.")                 \
 	X(SYMBOLIZE, symbolize_profile, "symbolize-profile", " IN -o OUT",      \

@@ -166,6 +166,11 @@ void waiting_sums_free(struct waiting_sums *s)
 	free(s);
 }
 
+struct wait_bpf *waiting_sums_skel(struct waiting_sums *s)
+{
+	return s->skel;
+}
+
 static int sums_on_stack(void *arg, void *data, size_t len)
 {
 	struct waiting_sums *s = arg;

@@ -13,6 +13,7 @@
 #include "bpf/abi_wait.h"
 
 struct waiting_sums;
+struct wait_bpf;
 
 /* What was added to a sum since the last call of waiting_sums_read(), before the first edge. */
 struct waiting_sum {
@@ -37,6 +38,8 @@ struct waiting_sum {
 int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
 		     const char **what);
 void waiting_sums_free(struct waiting_sums *s);
+/* The loaded programs and their maps, for segments.c. */
+struct wait_bpf *waiting_sums_skel(struct waiting_sums *s);
 
 /*
  * Sets the edges that are to come, as waiting_edges_set() (CLOCK_BOOTTIME, ns). Until the

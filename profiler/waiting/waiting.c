@@ -14,12 +14,15 @@
 #include "profiler/waiting/sites.h"
 #include "profiler/waiting/spans.h"
 #include "profiler/waiting/sums.h"
+#include "profiler/waiting/timeline.h"
 #include "profiler/waiting/waiting.h"
 
 #define WAITING_READ_NS (900 * CLOCK_NSEC_PER_MSEC)
 /* With many lives a second sums are freed more often. */
 #define WAITING_CROWDED_NS (90 * CLOCK_NSEC_PER_MSEC)
 #define WAITING_KEEPS_NS (3 * CLOCK_NSEC_PER_SEC)
+/* Clients cannot have open intervals cut more often. */
+#define WAITING_SHOWN_NS (100 * CLOCK_NSEC_PER_MSEC)
 /* Beyond that, sums stay in the kernel until the pump has caught up. */
 #define WAITING_KEPT_MAX 262144
 #define WAITING_CHECK_NS (60 * CLOCK_NSEC_PER_SEC)
@@ -49,6 +52,7 @@ struct waiting {
 	struct waiting_sites sites;
 	struct waiting_spans spans;
 	struct waiting_opened opened;
+	struct timelines *timelines;
 	struct pool pool; /* of 'kept' */
 	STAILQ_HEAD(, waiting_kept) kept; /* by time */
 	size_t nkept;
@@ -56,6 +60,7 @@ struct waiting {
 	uint64_t read; /* the last time */
 	uint64_t checked; /* likewise, waiting_sums_check() */
 	uint64_t edge; /* of windows: the last at which all were cut */
+	uint64_t shown; /* the last cut for a timeline */
 	uint64_t end; /* waiting_ends(); UINT64_MAX: not yet */
 	uint64_t untracked; /* the counter, when the iterator last ran for it */
 	struct waiting_frame frames[ABI_WAIT_REASON_MAX], beyond, uncopied;
@@ -438,6 +443,7 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 
 	if (!w)
 		return;
+	timeline_tick(w->timelines, now);
 	waiting_cut_edges(w, now - WAITING_FLIGHT_NS);
 	if (w->edge >= w->end) {
 		waiting_deliver(w, passed);
@@ -484,6 +490,35 @@ void waiting_end(struct waiting *w)
 	waiting_deliver(w, UINT64_MAX);
 }
 
+/* --- timelines -------------------------------------------------------------------- */
+
+int waiting_timeline(struct waiting *w, const struct abi_key *key, bool lives,
+		     uint32_t tid, struct reporter_timeline *out)
+{
+	uint64_t now = clock_boottime_ns();
+	int err;
+
+	if (!w)
+		return -ENOTSUP;
+	err = lives ? timeline_choose(w->timelines, key, now) : 0;
+	if (err)
+		return err;
+	/* So that what is open is recorded up to now. */
+	if (now - w->shown >= WAITING_SHOWN_NS && w->edge < w->end) {
+		w->shown = now;
+		waiting_cut(w, now);
+	}
+	timeline_tick(w->timelines, now);
+	err = timeline_get(w->timelines, key, tid, now, out);
+	out->begun = !err && out->since == now;
+	return err;
+}
+
+bool waiting_busy(const struct waiting *w)
+{
+	return w && timeline_busy(w->timelines);
+}
+
 uint64_t waiting_keeps(const struct waiting *w)
 {
 	return w ? WAITING_KEEPS_NS : 0;
@@ -517,6 +552,7 @@ void waiting_mapped(struct waiting *w, uint32_t tgid)
 void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 {
 	struct abi_wait_counters kernel;
+	struct timeline_stats timelines;
 
 	*out = (struct waiting_stats){ 0 };
 	if (!w)
@@ -527,6 +563,10 @@ void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 	out->differ = w->sites.differ;
 	out->opened = w->opened.copied;
 	out->unread = w->opened.unread;
+	timeline_get_stats(w->timelines, &timelines);
+	out->chosen = timelines.chosen;
+	out->segments = timelines.segments;
+	out->segments_lost = timelines.lost;
 	waiting_sums_counters(w->sums, &kernel);
 #define X(name, gauge, help) out->name = kernel.name;
 	ABI_WAIT_COUNTERS(X)
@@ -556,6 +596,11 @@ int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 		*what = "mapping the ring of --wait";
 		err = waiting_sums_stacks(w->sums, opts->stack, opts->arg);
 	}
+	if (!err) {
+		*what = "memory";
+		w->timelines = timeline_new(w->sums);
+		err = w->timelines ? 0 : -ENOMEM;
+	}
 	w->read = w->edge = w->checked = clock_boottime_ns();
 	w->end = UINT64_MAX;
 	waiting_opened_init(&w->opened, w->read);
@@ -576,6 +621,7 @@ void waiting_free(struct waiting *w)
 		STAILQ_REMOVE_HEAD(&w->kept, entry);
 		pool_give(&w->pool, k);
 	}
+	timeline_free(w->timelines);
 	waiting_sums_free(w->sums);
 	waiting_opened_fini(&w->opened);
 	waiting_sites_fini(&w->sites);

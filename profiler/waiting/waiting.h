@@ -93,6 +93,12 @@ void waiting_end(struct waiting *w);
 /* For how long processes that ended have to be known, ns. */
 uint64_t waiting_keeps(const struct waiting *w);
 
+/* As reporter_opts.timeline. */
+int waiting_timeline(struct waiting *w, const struct abi_key *key, bool lives,
+		     uint32_t tid, struct reporter_timeline *out);
+/* Whether waiting_tick() is due some times a second. */
+bool waiting_busy(const struct waiting *w);
+
 /* X(name, gauge, "help") */
 #define WAITING_STATS(X)                                                    \
 	X(untracked, 0, "times a thread was not followed for some time")    \
@@ -114,7 +120,10 @@ uint64_t waiting_keeps(const struct waiting *w);
 	X(cut_failed, 0, "... that failed: waits are in a later window")    \
 	X(opened, 0, "stacks of waits copied while they lasted")            \
 	X(unread, 0, "... that were not: unreadable, or the wait ended")    \
-	X(late, 0, "edges of windows that were set after their time")
+	X(late, 0, "edges of windows that were set after their time")       \
+	X(chosen, 1, "processes whose timeline is recorded")                \
+	X(segments, 0, "segments of timelines recorded")                    \
+	X(segments_lost, 0, "... dropped: too many, or no room")
 
 struct waiting_stats {
 #define X(name, gauge, help) uint64_t name;

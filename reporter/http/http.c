@@ -335,6 +335,10 @@ static const struct http_route http_routes[] = {
 	  .key = http_events_key, .terms = true },
 	{ HTTP_ROUTE("/api/openapi.json", http_openapi, HTTP_JSON,
 		     "this description") },
+	{ HTTP_ROUTE("/api/process/", http_timeline, HTTP_NDJSON,
+		     "what the threads of a process did in the last minutes, "
+		     "segment by segment (--wait)"),
+	  .prefix = true, .suffix = "/timeline", .args = { "last", "tid" } },
 	{ HTTP_ROUTE("/api/process/", http_list_process, HTTP_JSON,
 		     "a process of the archive, by its id or pid, with its "
 		     "images, ancestors, children and windows"),
@@ -477,6 +481,13 @@ static bool http_allowed(struct http_request *req,
 	return false;
 }
 
+static bool http_ends_in(const char *s, const char *end)
+{
+	size_t len = strlen(s), of = strlen(end);
+
+	return len >= of && !strcmp(s + len - of, end);
+}
+
 static const struct http_route *http_find_route(const char *url)
 {
 	const struct http_route *r;
@@ -484,8 +495,10 @@ static const struct http_route *http_find_route(const char *url)
 
 	for (r = http_routes; r < http_routes + ARRAY_SIZE(http_routes); r++) {
 		len = strlen(r->path);
-		if (!strcmp(url, r->path) ||
-		    (r->prefix && !strncmp(url, r->path, len)))
+		if (!strcmp(url, r->path) && !r->suffix)
+			return r;
+		if (r->prefix && !strncmp(url, r->path, len) &&
+		    (!r->suffix || http_ends_in(url + len, r->suffix)))
 			return r;
 	}
 	return NULL;
@@ -626,6 +639,7 @@ static void http_on_completed(void *arg, struct MHD_Connection *conn,
 	http_ledger_end(req);
 	http_events_end(req);
 	http_feed_end(req);
+	http_timeline_end(req);
 	free(req);
 	reporter_check_finished(h->r);
 }

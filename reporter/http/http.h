@@ -77,6 +77,7 @@ struct http_request {
 	/* Events: */
 	struct http_events *events;
 	struct http_feed *feed; /* of watched events */
+	struct http_timeline *timeline; /* that is being sent */
 	bool following; /* in the list of followers: those in the ring are kept */
 	bool endless;
 	uint64_t at, until; /* numbers of the next event and of the end */
@@ -175,7 +176,8 @@ int http_query_error(const struct http_request *req);
 struct http_route {
 	const char *path;
 	bool open; /* over TCP without a token, too */
-	bool prefix; /* a name follows */
+	bool prefix; /* a name follows, ... */
+	const char *suffix; /* ... and this; NULL: nothing */
 	bool terms; /* parameters choose processes, too */
 	enum MHD_Result (*answer)(struct http_request *req);
 	const char *what; /* in a line */
@@ -216,5 +218,10 @@ const char *http_feed_key(size_t i);
 /* Makes lines of the events that have come. */
 void http_feed_collect(struct http_request *req);
 void http_feed_end(struct http_request *req);
+
+/* --- http_timeline.c -------------------------------------------------------- */
+
+enum MHD_Result http_timeline(struct http_request *req);
+void http_timeline_end(struct http_request *req);
 
 #endif /* REPORTER_HTTP_H */

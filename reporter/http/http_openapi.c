@@ -18,6 +18,7 @@ static const struct {
 	{ "inline", "{\"type\":\"string\",\"enum\":[\"expand\"]}" },
 	{ "limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000}" },
 	{ "seconds", "{\"type\":\"number\",\"minimum\":0}" },
+	{ "tid", "{\"type\":\"integer\",\"minimum\":1}" },
 	{ "traces", "{\"type\":\"integer\",\"enum\":[0,1]}" },
 	{ "symbols", "{\"type\":\"string\",\"enum\":[\"all\",\"known\"]}" },
 };
@@ -89,7 +90,8 @@ static void openapi_path(json_t *paths, const struct http_route *r)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "%s%s", r->path, r->prefix ? "{id}" : "");
+	snprintf(path, sizeof(path), "%s%s%s", r->path, r->prefix ? "{id}" : "",
+		 r->suffix ?: "");
 	json_object_set_new(paths, path,
 			    json_pack("{s:{s:s, s:o, s:o}}", "get", "summary",
 				      r->what, "parameters",

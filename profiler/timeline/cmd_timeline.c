@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cmd_timeline: profd timeline. What the threads of a process did one after the other, and
+ * what woke them, by a running profd with --wait. The first request is what begins the
+ * recording: then it waits for as long as the time that was asked for, and asks again.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profiler/cmd/client.h"
+#include "profiler/cmd/cmd.h"
+#include "profiler/cmd/lines.h"
+
+#define TIMELINE_WAIT_S 10
+
+struct timeline_view {
+	const struct options *o;
+	struct lines lines;
+	struct strbuf path; /* of the request */
+	bool begun; /* the recording, by this request: nothing is printed */
+	bool header; /* was read */
+};
+
+/* --- lines ---------------------------------------------------------------------------- */
+
+static uint64_t timeline_u64(const json_t *o, const char *key)
+{
+	return strtoull(lines_str(o, key), NULL, 10);
+}
+
+static void timeline_put_header(struct strbuf *sb, const json_t *o)
+{
+	static const char *const causes[][2] = {
+		{ "rate", "too many in a short time" },
+		{ "ring", "all processes made too many" },
+		{ "memory", "the oldest, for want of room" },
+	};
+	const json_t *lost = json_object_get(o, "lost");
+	uint64_t n, all = 0;
+
+	strbuf_printf(sb, "process %" PRIu64 ", recorded since ",
+		      lines_int(o, "pid"));
+	lines_clock(sb, o, "since", !lines_is_today(lines_time(o, "since")));
+	strbuf_printf(sb, ", %" PRIu64 " segments, lost since then: ",
+		      lines_int(o, "segments"));
+	for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
+		n = lines_int(lost, causes[i][0]);
+		if (n)
+			strbuf_printf(sb, "%s%" PRIu64 " (%s)", all ? ", " : "",
+				      n, causes[i][1]);
+		all += n;
+	}
+	strbuf_puts(sb, all ? "\n" : "none\n");
+	strbuf_printf(sb, "%-15s %7s %-15s %-8s %9s %s\n", "TIME", "TID",
+		      "THREAD", "STATE", "DURATION", "WHY");
+}
+
+/* "redis-server 12/14"; perhaps. */
+static void timeline_put_waker(struct strbuf *sb, const json_t *w)
+{
+	const char *kind = lines_str(w, "kind");
+	bool perhaps = !strcmp(kind, "softirq") || !strcmp(kind, "unknown");
+
+	if (!strcmp(kind, "none")) {
+		strbuf_puts(sb, "; no wake-up was seen");
+		return;
+	}
+	strbuf_puts(sb, "; woken by ");
+	if (strcmp(kind, "task") != 0)
+		strbuf_printf(sb, "%s%s", perhaps ? "" : "an ",
+			      strcmp(kind, "unknown") ? kind : "");
+	if (!lines_has(w, "pid"))
+		return;
+	strbuf_puts(sb, !perhaps		  ? ""
+			: strcmp(kind, "unknown") ? ", perhaps "
+						  : "perhaps ");
+	if (lines_has(w, "comm")) {
+		lines_text(sb, lines_str(w, "comm"));
+		strbuf_puts(sb, " ");
+	}
+	strbuf_printf(sb, "%" PRIu64 "/%" PRIu64, lines_int(w, "pid"),
+		      lines_int(w, "tid"));
+}
+
+static void timeline_put_why(struct strbuf *sb, const json_t *o)
+{
+	const json_t *waker = json_object_get(o, "waker");
+
+	if (lines_has(o, "reason")) {
+		strbuf_puts(sb, " ");
+		lines_text(sb, lines_str(o, "reason"));
+	}
+	if (lines_has(o, "syscall")) {
+		strbuf_puts(sb, " in ");
+		lines_text(sb, lines_str(o, "syscall"));
+	}
+	if (lines_has(o, "fd")) {
+		strbuf_puts(sb, " of ");
+		lines_text(sb, lines_str(o, "fd"));
+	}
+	if (json_is_true(json_object_get(o, "open")))
+		strbuf_puts(sb,
+			    lines_has(o, "reason") ? ", so far" : " so far");
+	if (waker)
+		timeline_put_waker(sb, waker);
+	if (timeline_u64(o, "latency_ns")) {
+		strbuf_puts(sb, "; then runnable for ");
+		lines_duration(sb, timeline_u64(o, "latency_ns"));
+	}
+}
+
+static void timeline_put(struct strbuf *sb, const json_t *o)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	lines_clock(sb, o, "time", false);
+	strbuf_printf(sb, " %7" PRIu64 " ", lines_int(o, "tid"));
+	lines_text(&text, lines_str(o, "thread"));
+	strbuf_printf(sb, "%-15s ", strbuf_str(&text) ?: "");
+	strbuf_printf(sb, "%-8s ", lines_str(o, "state"));
+	strbuf_reset(&text);
+	lines_duration(&text, timeline_u64(o, "duration_ns"));
+	strbuf_printf(sb, "%9s", strbuf_str(&text) ?: "");
+	timeline_put_why(sb, o);
+	strbuf_puts(sb, "\n");
+	strbuf_fini(&text);
+}
+
+/* Of struct lines. */
+static bool timeline_line(void *arg, json_t *o)
+{
+	struct timeline_view *v = arg;
+	struct strbuf sb = STRBUF_INIT;
+	bool header = !v->header;
+
+	v->header = true;
+	if (header)
+		v->begun = json_is_true(json_object_get(o, "begun"));
+	if (v->begun)
+		return true;
+	if (v->o->json)
+		return lines_print_json(&v->lines);
+	if (header)
+		timeline_put_header(&sb, o);
+	else
+		timeline_put(&sb, o);
+	return lines_print(&sb);
+}
+
+/* --- the request ------------------------------------------------------------------------ */
+
+static int timeline_ask(struct timeline_view *v)
+{
+	struct client_request req = { .path = strbuf_str(&v->path) };
+
+	v->lines = (struct lines){ .line = timeline_line, .arg = v };
+	v->begun = v->header = false;
+	if (!req.path)
+		return cmd_fail("%s", strerror(ENOMEM));
+	return cmd_request_lines(v->o, &req, &v->lines);
+}
+
+int cmd_timeline(const struct options *o)
+{
+	struct timeline_view v = { .o = o };
+	unsigned int wait_s;
+	int64_t last;
+	int status;
+
+	if (o->nargs != 1)
+		return cmd_usage("timeline", "needs one PID");
+	if (reporter_duration_parse(o->timeline_last, &last) || last <= 0)
+		return cmd_usage("timeline",
+				 "--last '%s': must be a duration (30s, 5m)",
+				 o->timeline_last);
+	strbuf_puts(&v.path, "/api/process/");
+	client_escape(&v.path, o->args[0]);
+	strbuf_puts(&v.path, "/timeline?last=");
+	client_escape(&v.path, o->timeline_last);
+	if (o->timeline_tid)
+		strbuf_printf(&v.path, "&tid=%" PRIu64, o->timeline_tid);
+	status = timeline_ask(&v);
+	if (!status && v.begun) {
+		wait_s = (unsigned int)MIN((last + 999999999) / 1000000000,
+					   TIMELINE_WAIT_S);
+		fprintf(stderr,
+			"profd: process %s is recorded from now on; waiting "
+			"for %u s of it\n",
+			o->args[0], wait_s);
+		sleep(wait_s);
+		status = timeline_ask(&v);
+	}
+	strbuf_fini(&v.path);
+	return status;
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+/* timeline: see profiler/waiting/timeline.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "profiler/waiting/timeline.h"
+
+/* The ring of a process: its oldest record is at 'first'. */
+struct timeline {
+	struct abi_key key; /* without exec_id */
+	uint64_t since, asked; /* CLOCK_BOOTTIME */
+	struct abi_segment *records;
+	size_t first, n, cap;
+	uint64_t overwritten;
+};
+
+struct timelines {
+	struct waiting_segments *segments;
+	struct timeline of[ABI_CHOSEN_MAX];
+	size_t n;
+	struct timeline *last; /* that the last record belonged to */
+	size_t room; /* sum of their 'cap' */
+	uint64_t recorded, lost; /* 'lost': of those that were ended */
+};
+
+/* --- records ------------------------------------------------------------------------ */
+
+static bool timeline_is(const struct timeline *t, const struct abi_key *key)
+{
+	return t->key.tgid == key->tgid &&
+	       (!key->start_boottime ||
+		t->key.start_boottime == key->start_boottime);
+}
+
+static struct timeline *timeline_find(struct timelines *t,
+				      const struct abi_key *key)
+{
+	if (t->last && timeline_is(t->last, key))
+		return t->last;
+	for (size_t i = 0; i < t->n; i++)
+		if (timeline_is(&t->of[i], key))
+			return &t->of[i];
+	return NULL;
+}
+
+/* Twice as much, if the budget allows it; what is there begins at 0 then. */
+static void timeline_grow(struct timelines *t, struct timeline *of)
+{
+	size_t cap = of->cap ? of->cap * 2 : TIMELINE_FIRST;
+	struct abi_segment *records;
+
+	if (cap > TIMELINE_SEGMENTS ||
+	    (of->cap && t->room - of->cap + cap > TIMELINE_BUDGET))
+		return;
+	records = malloc(cap * sizeof(*records));
+	if (!records)
+		return;
+	for (size_t i = 0; i < of->n; i++)
+		records[i] = of->records[(of->first + i) % of->cap];
+	free(of->records);
+	of->records = records;
+	of->first = 0;
+	t->room += cap - of->cap;
+	of->cap = cap;
+}
+
+static void timeline_record(void *arg, const struct abi_segment *s)
+{
+	struct timelines *t = arg;
+	struct timeline *of = timeline_find(t, &s->key);
+
+	if (!of || s->waker.kind >= ABI_WAKER_MAX ||
+	    ABI_WAIT_WHAT_REASON(s->what) >= ABI_WAIT_REASON_MAX)
+		return;
+	t->last = of;
+	t->recorded++;
+	if (of->n == of->cap)
+		timeline_grow(t, of);
+	if (of->n == of->cap && of->cap) {
+		of->first = (of->first + 1) % of->cap;
+		of->n--;
+		of->overwritten++;
+	} else if (!of->cap) {
+		of->overwritten++;
+		return;
+	}
+	of->records[(of->first + of->n++) % of->cap] = *s;
+}
+
+/* --- which processes ----------------------------------------------------------------- */
+
+static uint64_t timeline_lost(const struct timelines *t,
+			      const struct timeline *of)
+{
+	struct abi_chosen c;
+
+	waiting_segments_counts(t->segments, of->key.tgid, &c);
+	return c.lost_rate + c.lost_ring + of->overwritten;
+}
+
+static void timeline_end(struct timelines *t, struct timeline *of)
+{
+	t->lost += timeline_lost(t, of);
+	waiting_segments_unchoose(t->segments, of->key.tgid);
+	t->room -= of->cap;
+	free(of->records);
+	*of = t->of[--t->n];
+	t->last = NULL;
+}
+
+int timeline_choose(struct timelines *t, const struct abi_key *key,
+		    uint64_t now)
+{
+	struct timeline *of;
+	int err;
+
+	for (size_t i = 0; i < t->n; i++) {
+		of = &t->of[i];
+		if (of->key.tgid != key->tgid)
+			continue;
+		if (timeline_is(of, key))
+			return 0;
+		/* The pid has another process now. */
+		timeline_end(t, of);
+		break;
+	}
+	if (t->n == ABI_CHOSEN_MAX)
+		return -E2BIG;
+	err = waiting_segments_choose(t->segments, key->tgid);
+	if (err)
+		return err;
+	of = &t->of[t->n++];
+	*of = (struct timeline){ .since = now, .asked = now };
+	of->key.tgid = key->tgid;
+	of->key.start_boottime = key->start_boottime;
+	return 0;
+}
+
+void timeline_tick(struct timelines *t, uint64_t now)
+{
+	int n = waiting_segments_poll(t->segments);
+
+	if (n < 0)
+		log_warn("reading segments: %s", strerror(-n));
+	for (size_t i = t->n; i--;)
+		if (now - t->of[i].asked > TIMELINE_IDLE_NS)
+			timeline_end(t, &t->of[i]);
+}
+
+bool timeline_busy(const struct timelines *t)
+{
+	return t->n;
+}
+
+/* --- joining ----------------------------------------------------------------------------- */
+
+static uint64_t timeline_least(const struct abi_segment *s)
+{
+	return MIN(s->begin, s->end);
+}
+
+#define TIMELINE_ORDER(a, b)                       \
+	do {                                       \
+		if ((a) != (b))                    \
+			return (a) < (b) ? -1 : 1; \
+	} while (0)
+
+/*
+ * By thread and begin; 'pad' is the place in the ring. A record that takes back what a cut had too
+ * much comes before what began at its end.
+ */
+static int timeline_by_thread(const void *a, const void *b)
+{
+	const struct abi_segment *x = &((const struct reporter_segment *)a)->of;
+	const struct abi_segment *y = &((const struct reporter_segment *)b)->of;
+
+	TIMELINE_ORDER(x->tid, y->tid);
+	TIMELINE_ORDER(timeline_least(x), timeline_least(y));
+	TIMELINE_ORDER(x->begin <= x->end, y->begin <= y->end);
+	TIMELINE_ORDER(x->end, y->end);
+	TIMELINE_ORDER(x->pad, y->pad);
+	return 0;
+}
+
+static int timeline_by_time(const void *a, const void *b)
+{
+	const struct abi_segment *x = &((const struct reporter_segment *)a)->of;
+	const struct abi_segment *y = &((const struct reporter_segment *)b)->of;
+
+	TIMELINE_ORDER(x->begin, y->begin);
+	TIMELINE_ORDER(x->tid, y->tid);
+	TIMELINE_ORDER(x->pad, y->pad);
+	return 0;
+}
+
+static bool timeline_goes_on(const struct abi_segment *a,
+			     const struct abi_segment *b)
+{
+	return a->flags & ABI_SEGMENT_OPEN && a->tid == b->tid &&
+	       a->end == b->begin && a->what == b->what;
+}
+
+static bool timeline_in_queue(const struct abi_segment *s)
+{
+	uint32_t reason = ABI_WAIT_WHAT_REASON(s->what);
+
+	return reason != ABI_WAIT_ON && reason < ABI_WAIT_SLEEP;
+}
+
+/* Of a wait, how long the thread then was in the run queue. */
+static void timeline_latency(struct reporter_segment *s, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (s[i].of.tid == s[i - 1].of.tid &&
+		    s[i].of.begin == s[i - 1].of.end &&
+		    timeline_in_queue(&s[i].of))
+			s[i - 1].latency = s[i].of.end - s[i].of.begin;
+}
+
+size_t timeline_join(struct reporter_segment *s, size_t n)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < n; i++)
+		s[i].of.pad = (uint32_t)i;
+	qsort(s, n, sizeof(*s), timeline_by_thread);
+	for (size_t i = 0; i < n; i++) {
+		struct abi_segment *last = to ? &s[to - 1].of : NULL;
+
+		if (!last || !timeline_goes_on(last, &s[i].of)) {
+			s[to++] = s[i];
+			continue;
+		}
+		last->end = s[i].of.end;
+		last->flags = s[i].of.flags;
+		last->waker = s[i].of.waker;
+		last->key = s[i].of.key;
+		memcpy(last->comm, s[i].of.comm, sizeof(last->comm));
+	}
+	for (size_t i = 0; i < to; i++)
+		s[i].of.pad = (uint32_t)i;
+	timeline_latency(s, to);
+	return to;
+}
+
+int timeline_get(struct timelines *t, const struct abi_key *key, uint32_t tid,
+		 uint64_t now, struct reporter_timeline *out)
+{
+	struct timeline *of = timeline_find(t, key);
+	const struct abi_segment *s;
+	struct abi_chosen counts;
+	size_t n = 0;
+
+	if (!of)
+		return -ESRCH;
+	of->asked = now;
+	waiting_segments_counts(t->segments, of->key.tgid, &counts);
+	out->key = of->key;
+	out->since = of->since;
+	out->lost_rate = counts.lost_rate;
+	out->lost_ring = counts.lost_ring;
+	out->lost_memory = of->overwritten;
+	out->segments = malloc(MAX(of->n, 1) * sizeof(*out->segments));
+	if (!out->segments)
+		return -ENOMEM;
+	for (size_t i = 0; i < of->n; i++) {
+		s = &of->records[(of->first + i) % of->cap];
+		if (!tid || s->tid == tid)
+			out->segments[n++] = (struct reporter_segment){
+				.of = *s,
+			};
+	}
+	n = timeline_join(out->segments, n);
+	for (size_t i = 0; i < n; i++) {
+		s = &out->segments[i].of;
+		if (s->end >= out->from && s->begin < out->to)
+			out->segments[out->n++] = out->segments[i];
+	}
+	qsort(out->segments, out->n, sizeof(*out->segments), timeline_by_time);
+	return 0;
+}
+
+/* --- the object -------------------------------------------------------------------------- */
+
+void timeline_get_stats(const struct timelines *t, struct timeline_stats *out)
+{
+	*out = (struct timeline_stats){
+		.chosen = t->n,
+		.segments = t->recorded,
+		.lost = t->lost,
+	};
+	for (size_t i = 0; i < t->n; i++)
+		out->lost += timeline_lost(t, &t->of[i]);
+}
+
+struct timelines *timeline_new(struct waiting_sums *sums)
+{
+	struct timelines *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->segments = waiting_segments_new(sums, timeline_record, t);
+	if (t->segments)
+		return t;
+	free(t);
+	return NULL;
+}
+
+void timeline_free(struct timelines *t)
+{
+	if (!t)
+		return;
+	while (t->n)
+		timeline_end(t, &t->of[0]);
+	waiting_segments_free(t->segments);
+	free(t);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * timeline: the segments of the last minutes of chosen processes. A process is chosen when
+ * its timeline is asked for, and until TIMELINE_IDLE_NS after the last request.
+ *
+ * Each has a ring of records that grows, up to TIMELINE_SEGMENTS and, of all of them
+ * together, TIMELINE_BUDGET; then its oldest are overwritten, and counted.
+ */
+#ifndef PROFILER_WAITING_TIMELINE_H
+#define PROFILER_WAITING_TIMELINE_H
+
+#include "profiler/waiting/segments.h"
+#include "reporter/reporter.h"
+
+#define TIMELINE_IDLE_NS (300 * CLOCK_NSEC_PER_SEC)
+#define TIMELINE_SEGMENTS 32768 /* of a process: 3.4 MB */
+#define TIMELINE_FIRST 256 /* has each, whatever others have */
+#define TIMELINE_BUDGET 131072 /* of all: 13.6 MB */
+
+struct timelines;
+
+/* 'sums' must outlive it. NULL: out of memory. */
+struct timelines *timeline_new(struct waiting_sums *sums);
+void timeline_free(struct timelines *t);
+
+/* Reads what was recorded, and ends those without requests. 'now': CLOCK_BOOTTIME. */
+void timeline_tick(struct timelines *t, uint64_t now);
+/* Whether timeline_tick() is due some times a second. */
+bool timeline_busy(const struct timelines *t);
+
+/*
+ * Chooses a process of this key, which is alive. 0 also if it is; -E2BIG: too many are, or
+ * -errno.
+ */
+int timeline_choose(struct timelines *t, const struct abi_key *key,
+		    uint64_t now);
+/*
+ * The segments from 'from' to 'to' of a process that is chosen, of one thread, or 0: of
+ * all. A key without start_boottime: of whatever process had that pid last. -ESRCH: it is
+ * not chosen; or -ENOMEM. out->begun is not set.
+ */
+int timeline_get(struct timelines *t, const struct abi_key *key, uint32_t tid,
+		 uint64_t now, struct reporter_timeline *out);
+
+/*
+ * Puts records in order, by thread, and joins those of an interval that was cut. Returns
+ * how many are left.
+ */
+size_t timeline_join(struct reporter_segment *s, size_t n);
+
+struct timeline_stats {
+	uint64_t chosen; /* now */
+	uint64_t segments; /* recorded */
+	uint64_t lost; /* of all causes */
+};
+void timeline_get_stats(const struct timelines *t, struct timeline_stats *out);
+
+#endif /* PROFILER_WAITING_TIMELINE_H */
