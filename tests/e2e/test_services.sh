@@ -16,12 +16,12 @@ has() {
 }
 
 f=$T/services.pb.gz
-OTEL_SERVICE_NAME='' record "$f" -F 199 -- "$E2E/prog_services" 14
+OTEL_SERVICE_NAME='' record "$f" -F 199 -- "$E2E/prog_services" 20
 status=$?
 check "its profile is valid" "$E2E/pprof_check" "$f"
 is "a context in a memfd" "$(services memfd)" by-memfd
 if [ "$status" = 77 ]; then
-	skip "a context in named memory" "this kernel has no names of anonymous memory"
+	forbids "a context in named memory" "names of anonymous memory"
 else
 	is "record" "$status" 0
 	is "a context in named memory" "$(services prctl)" by-prctl

@@ -99,7 +99,7 @@ WAY(exec)
 	char rest[32];
 
 	context_publish_service(map(0), "old-image", 1);
-	burn(now() + 3);
+	burn(now() + 9);
 	snprintf(rest, sizeof(rest), "%.1f", end - now());
 	execl(program, program, rest, "newimage", NULL);
 	_exit(1);
