@@ -465,6 +465,26 @@ static int engine_open_tracing(struct engine *e, const char **what)
 	return tracing_init(&e->tracing, &opts);
 }
 
+static void engine_has_service(void *arg, struct pm_image *img)
+{
+	const struct engine *e = arg;
+
+	reporter_describe(e->reporter, img);
+}
+
+static int engine_open_services(struct engine *e, const char **what)
+{
+	const struct services_opts opts = {
+		.pm = e->pm,
+		.symbolizer = e->symbolizer,
+		.named = engine_has_service,
+		.arg = e,
+	};
+
+	*what = "memory";
+	return services_init(&e->services, &opts);
+}
+
 static int engine_begin(struct engine *e, const char **what)
 {
 	const struct source_run *source = &e->source;
@@ -526,6 +546,8 @@ int engine_new_from(struct engine **ep, const struct engine_opts *opts,
 	err = engine_open_waiting(e, &what);
 	if (!err)
 		err = engine_open_tracing(e, &what);
+	if (!err)
+		err = engine_open_services(e, &what);
 	if (err)
 		goto explain;
 	err = engine_begin(e, &what);

@@ -24,6 +24,7 @@
 
 #include "base/strbuf.h"
 #include "symbolize/arch.h"
+#include "symbolize/context/attributes.h"
 
 struct symbolizer;
 struct symbolizer_file;
@@ -359,6 +360,18 @@ struct symbolizer_slot {
  */
 const struct symbolizer_slot *
 symbolizer_slot(const struct symbolizer_file *file);
+
+/* --- process contexts ------------------------------------------------------ */
+
+/*
+ * err 0; -EINVAL: the payload is invalid; -E2BIG: it has too many attributes; -EBADMSG,
+ * -EIO, -ECANCELED ... Without error 'c' is valid during the call.
+ */
+typedef void (*symbolizer_context_fn)(void *arg, int err,
+				      const struct symbolizer_context *c);
+/* Reads a payload, which is copied, of a process of this user. 0 or -errno. */
+int symbolizer_context(struct symbolizer *s, const void *payload, size_t len,
+		       uint32_t uid, symbolizer_context_fn fn, void *arg);
 
 /*
  * X(NAME, "word"): where a name comes from; the words are those of `profd debug
