@@ -52,7 +52,13 @@ void symbolizer_rows_info(const struct symbolizer_rows *rows,
 		.file_offset = h->file_offset,
 		.before = h->before,
 		.after = h->after,
+		.go = h->go,
 	};
+}
+
+struct symbolizer_go symbolizer_rows_go(const struct symbolizer_rows *rows)
+{
+	return rows->head->go;
 }
 
 const void *symbolizer_rows_bytes(const struct symbolizer_rows *rows,
