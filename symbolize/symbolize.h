@@ -25,6 +25,7 @@
 #include "base/strbuf.h"
 #include "symbolize/arch.h"
 #include "symbolize/context/attributes.h"
+#include "symbolize/rows/go.h"
 
 struct symbolizer;
 struct symbolizer_file;
@@ -502,7 +503,7 @@ void symbolizer_refresh(struct symbolizer_file *file,
 enum symbolizer_from {
 	SYMBOLIZER_SAME, /* the register is unchanged */
 	SYMBOLIZER_UNDEFINED, /* none; the return address: outermost frame */
-	SYMBOLIZER_ELSEWHERE, /* the return address: on another stack */
+	SYMBOLIZER_ELSEWHERE, /* the return address: n is an enum symbolizer_switch */
 	SYMBOLIZER_REG, /* reg + n */
 	SYMBOLIZER_AT_REG, /* in memory at reg + n */
 	SYMBOLIZER_CFA, /* CFA + n */
@@ -553,6 +554,7 @@ struct symbolizer_rows_info {
 	uint64_t section_offset, file_offset;
 	uint64_t before, after; /* as in struct symbolizer_symbol */
 	bool by_code; /* made from the instructions of code without CFI */
+	struct symbolizer_go go;
 };
 
 /*
@@ -577,6 +579,7 @@ void symbolizer_rows_free(struct symbolizer_rows *rows);
 
 void symbolizer_rows_info(const struct symbolizer_rows *rows,
 			  struct symbolizer_rows_info *out);
+struct symbolizer_go symbolizer_rows_go(const struct symbolizer_rows *rows);
 /* The number of the rule for an address; 0: none. */
 uint16_t symbolizer_rows_find(const struct symbolizer_rows *rows,
 			      uint64_t vaddr);

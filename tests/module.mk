@@ -4,6 +4,7 @@
 #   tests/e2e/test_*.sh       shell over the built profd and real programs
 #   tests/fuzz/PART/fuzz_*.c  libFuzzer targets; check replays tests/fuzz/corpus/NAME
 #   tests/bench/bench_*       programs or scripts that print JSON lines
+#   tests/languages/test_*    what one gets by language: make check-languages
 
 UNIT_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/unit -name 'test_*.c')))
 BPF_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/bpf -name 'test_*.c')))
@@ -128,6 +129,12 @@ check-watch-built: all $(REAPER)
 	$(Q)TEST_TIMEOUT=1200 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/watch/test_*.sh)
 
 .PHONY: check-watch check-watch-built
+
+# What one gets by language, with the runtimes that are installed: the table of README.
+check-languages: all $(REAPER) $(E2E_PROGS)
+	$(Q)TEST_TIMEOUT=600 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/languages/test_*.sh)
+
+.PHONY: check-languages
 
 # With sanitizers: what parses, what holds, and a pass of the whole profd through
 # run, record, fetch, ps, status and events. A leak is a failure. What was freed stays

@@ -51,6 +51,12 @@ struct trace_opts {
 	 * code without unwind rows. May be NULL.
 	 */
 	void (*want_code)(void *arg, uint32_t tgid);
+	/*
+	 * Likewise a part ABI_PART_GO, where it changes stacks: the process is of Go.
+	 * May be NULL.
+	 */
+	void (*want_go)(void *arg, uint32_t tgid,
+			const struct symbolizer_go *go);
 };
 
 int trace_handler_new(struct trace_handler **thp,

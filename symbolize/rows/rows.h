@@ -142,5 +142,6 @@ int symbolizer_rows_functions(struct symbolizer_src *src,
 
 /* The first characters of a value as text, by enum symbolizer_from. */
 extern const char *const symbolizer_rows_words[];
+extern const char *const symbolizer_switch_words[];
 
 #endif /* SYMBOLIZE_ROWS_H */

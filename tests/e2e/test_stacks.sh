@@ -95,6 +95,12 @@ while read -r prog kind libc modes; do
 	stacks_of "$T/all" "$S/$prog" "$kind" "$libc"
 	# shellcheck disable=SC2086 # words
 	verdict "$prog" $modes
+	if [[ $kind == go ]]; then
+		# Not in the first samples, of which profd learns that it is of Go.
+		lost=$(sum mode lost) found=$(($(sum mode c) + $(sum mode switched)))
+		num "$prog: most that left their stack have their goroutine" \
+			"$(percent "$found" $((found + lost)))" '>=' 50
+	fi
 done < <(programs)
 num "99.5 % of all $((all_good + all_bad)) stacks" \
 	"$(percent $all_good $((all_good + all_bad)))" '>=' 99.5

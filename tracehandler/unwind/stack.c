@@ -221,6 +221,8 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	}
 	if (table && table->state == TRACE_TABLE_HERE)
 		stack_rows(u, pc, table, out);
+	if (out->rows && !u->go.tls)
+		u->go = symbolizer_rows_go(out->rows);
 	if (!table || table->state != TRACE_TABLE_ASKED)
 		return;
 	u->late = true;
@@ -256,6 +258,7 @@ static void stack_walk(struct trace_user *u)
 		.arg = u,
 		.bare = &bare,
 		.by_code = &u->by_code,
+		.go = rec->has_go ? &rec->go : NULL,
 	};
 	size_t max = u->owner->opts->max_frames;
 
@@ -266,6 +269,8 @@ static void stack_walk(struct trace_user *u)
 				  u->owner->pcs, max, &u->why);
 	if (bare && !rec->code && opts->want_code)
 		opts->want_code(opts->arg, rec->head.key.tgid);
+	if (u->go.tls && !rec->has_go && opts->want_go)
+		opts->want_go(opts->arg, rec->head.key.tgid, &u->go);
 	if (!rec->has_stack)
 		u->why = TRACE_END_NONE;
 	else if (u->late && u->take->hurry)
