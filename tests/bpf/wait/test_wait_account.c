@@ -439,19 +439,20 @@ static pid_t start_greedy(int fds[2])
 /* A process of another user that sleeps, whose pid is written to *pid. */
 static pid_t start_other(pid_t *pid)
 {
-	pid_t first = fork();
+	pid_t child = fork();
 	int status;
 
-	if (first)
-		return first;
+	if (child)
+		return child;
 	if (setresuid(OTHER_UID, OTHER_UID, OTHER_UID))
 		_exit(1);
-	*pid = fork();
-	if (!*pid) {
+	child = fork();
+	if (!child) {
 		sleep_ms(10);
 		_exit(0);
 	}
-	_exit(waitpid(*pid, &status, 0) != *pid || status);
+	*pid = child;
+	_exit(waitpid(child, &status, 0) != child || status);
 }
 
 static void test_bounds(void **state)
