@@ -186,6 +186,7 @@ static void a_child_of_fork_does_not_have_it(void **state)
 	published_read(&p);
 	assert_int_equal(p.found, PUBLISHED_NONE);
 	child_end(&c);
+	free((void *)(uintptr_t)h->payload);
 	munmap(h, sizeof(*h));
 }
 
