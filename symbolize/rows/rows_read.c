@@ -169,8 +169,7 @@ static int read_flow(struct rows_file *f)
 	int err;
 
 	symbolizer_rows_fill(&f->b);
-	if (f->info.damage ||
-	    symbolizer_rows_covers(&f->b) >= f->b.text / 2)
+	if (f->info.damage || symbolizer_rows_covers(&f->b) >= f->b.text / 2)
 		return 0;
 	err = symbolizer_elf_tables(&f->elf);
 	if (!err)
