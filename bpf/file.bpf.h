@@ -44,18 +44,24 @@
  */
 static __always_inline struct file *file_at(struct files_struct *files, __u32 n)
 {
+	struct file *file = NULL;
 	struct fdtable *fdt;
 
 	if (!files)
 		return NULL;
 	fdt = files->fdt;
-	return n < fdt->max_fds ? (void *)CAST_WORD(fdt->fd + n) : NULL;
+	if (n < fdt->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + n);
+	return file;
 }
 
 /* Of a file without a type. */
 static __always_inline __u8 file_anon_kind(const struct dentry *dentry)
 {
-	switch (CAST_WORD(CAST_READ(struct dentry, dentry, d_name.name))) {
+	__u64 name = 0;
+
+	bpf_probe_read_kernel(&name, sizeof(name), CAST_READ(struct dentry, dentry, d_name.name));
+	switch (name) {
 	case FILE_IS_EVENTFD:
 		return ABI_FD_EVENTFD;
 	case FILE_IS_EPOLL:

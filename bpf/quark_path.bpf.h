@@ -18,7 +18,7 @@ static __always_inline bool scratch_prepend(struct scratch *s, __u32 which, cons
 		s->walk.cut = 1;
 		return false;
 	}
-	return path_prepend(&s->walk, s->path[which], ABI_QUARK_PATH_MAX, name, len, NULL);
+	return path_prepend(&s->walk, s->path[which], ABI_QUARK_PATH_MAX, name, len);
 }
 
 static long walk_dentry(__u32 i, void *arg)

@@ -10,8 +10,7 @@
 /*
  * For each pointer loaded from a trusted task, the verifier searches the kernel's BTF up to four
  * times for a safe type of that name (6.4 and newer): together some 20 ms of CPU at each start.
- * A task that was cast is not trusted, so nothing is searched. But each load from it, and from
- * what it points to, gets a check of the address, so numbers are read from the task itself.
+ * A task that was cast is not trusted, so nothing is searched, and the loads stay plain ones.
  * Kernels before 6.2 have no cast and do not search.
  */
 static __always_inline struct task_struct *task_cast(struct task_struct *task)
@@ -21,16 +20,12 @@ static __always_inline struct task_struct *task_cast(struct task_struct *task)
 	return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
 }
 
-static __always_inline void task_copy_comm(char *comm, const struct task_struct *task)
-{
-	((__u64 *)comm)[0] = CAST_WORD(task->comm);
-	((__u64 *)comm)[1] = CAST_WORD(task->comm + sizeof(__u64));
-}
-
 static __always_inline void fill_key(struct abi_key *key, struct task_struct *task)
 {
-	struct task_struct *leader = task_cast(task)->group_leader;
+	struct task_struct *leader;
 
+	task = task_cast(task);
+	leader = task->group_leader;
 	key->start_boottime = leader->start_boottime;
 	key->exec_id = task->self_exec_id;
 	key->tgid = task->tgid;

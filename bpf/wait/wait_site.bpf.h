@@ -114,28 +114,11 @@ static __always_inline __u32 site_hash_words(const struct site_words *words,
 }
 
 /*
- * How often words are read from sp on at most: behind the stack's end are no frames. That is,
- * of the first thread, where arguments and environment are, and of one that libc made, its
- * struct pthread. Global, as the verifier looks at such a function once.
- */
-__noinline __u32 wait_site_reads(__u64 sp, __u64 start_stack, __u64 thread)
-{
-	__u64 room = start_stack - sp;
-
-	if (room >= SITE_READS * sizeof(struct site_words))
-		room = thread - sp;
-	if (room >= SITE_READS * sizeof(struct site_words))
-		return SITE_READS;
-	return room / sizeof(struct site_words) + 1;
-}
-
-/*
  * Words from sp on: 64 of them, and more while there are hardly any addresses of code, as
  * in functions with large arrays, or if a JIT compiler's code may lie behind the large
  * frames of its native functions. 0: none can be read.
  */
-static __always_inline __u64 site_hash(const struct abi_wait_sum *head, __u64 sp, __u32 reads,
-				       __u64 seed)
+static __always_inline __u64 site_hash(const struct abi_wait_sum *head, __u64 sp, __u64 seed)
 {
 	bool jit = head->spans[0].start & ABI_WAIT_SPAN_JIT;
 	__u64 lanes[SITE_LANES] = { seed, seed };
@@ -145,7 +128,7 @@ static __always_inline __u64 site_hash(const struct abi_wait_sum *head, __u64 sp
 	if (!words)
 		return 0;
 #pragma clang loop unroll(disable)
-	for (int i = 0; i < SITE_READS && (jit || n < SITE_CODE) && i < reads; i++) {
+	for (int i = 0; i < SITE_READS && (jit || n < SITE_CODE); i++) {
 		if (!site_read(words, sp + i * sizeof(*words))) {
 			if (!i)
 				return 0;
@@ -162,11 +145,12 @@ static __always_inline __u64 site_hash(const struct abi_wait_sum *head, __u64 sp
 /* The site of a wait in system call 'nr', or one of enum abi_wait_site. */
 static __noinline __u64 site_of(struct task_struct *task, __u32 head, __u64 seed, __u32 nr)
 {
+	struct task_struct *cast = task_cast(task);
 	struct abi_wait_sum *sum = sum_at(head);
 	const struct pt_regs *regs;
 	__u64 ip, sp;
 
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) || !task_cast(task)->mm)
+	if (cast->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) || !cast->mm)
 		return ABI_WAIT_SITE_NONE;
 	regs = (void *)bpf_task_pt_regs(task);
 	if (!regs || !sum)
@@ -177,11 +161,7 @@ static __noinline __u64 site_of(struct task_struct *task, __u32 head, __u64 seed
 	if (head < ABI_WAIT_RESERVED)
 		return ABI_WAIT_SITE_ROOM;
 	seed = site_mix(site_mix(site_mix(seed, ip), sp), nr);
-	return site_hash(sum, sp,
-			 wait_site_reads(sp, task_cast(task)->mm->start_stack,
-					 arch_thread_pointer(task)),
-			 seed)
-		       ?: ABI_WAIT_SITE_UNREADABLE;
+	return site_hash(sum, sp, seed) ?: ABI_WAIT_SITE_UNREADABLE;
 }
 
 /* --- the copy ------------------------------------------------------------------- */

@@ -63,20 +63,19 @@ static __always_inline bool watch_wanted(const struct abi_watch_filter *f, enum 
 }
 
 /* Bits of enum abi_watch_pid. */
-static __always_inline __u32 watch_pid(const struct abi_watch_filter *f, __u32 tgid)
+static __always_inline __u32 watch_pid(__u32 tgid)
 {
-	__u32 *bits = NULL;
+	__u32 *bits = bpf_map_lookup_elem(&watch_pids, &tgid);
 
-	if (f->pids & ABI_WATCH_PID_BIT(tgid))
-		bits = bpf_map_lookup_elem(&watch_pids, &tgid);
 	return bits ? *bits : 0;
 }
 
 /* profd's own, or a helper process of it. */
 static __always_inline bool watch_is_self(struct task_struct *task)
 {
-	return watch_self && ((__u32)task->tgid == watch_self ||
-			      (__u32)task_cast(task)->real_parent->tgid == watch_self);
+	task = task_cast(task);
+	return watch_self &&
+	       ((__u32)task->tgid == watch_self || (__u32)task->real_parent->tgid == watch_self);
 }
 
 static __always_inline void watch_fill_head(struct abi_watch_head *h, struct task_struct *task)
@@ -87,7 +86,7 @@ static __always_inline void watch_fill_head(struct abi_watch_head *h, struct tas
 	h->tid = task->pid;
 	h->uid = cred->uid.val;
 	h->gid = cred->gid.val;
-	task_copy_comm(h->comm, task);
+	bpf_probe_read_kernel(h->comm, sizeof(h->comm), task->comm);
 }
 
 static __always_inline void watch_fill_task(struct abi_watch_record *r, struct task_struct *task)
@@ -125,7 +124,7 @@ static __noinline void watch_send(struct abi_watch_record *r)
 
 	if (!r || !watch_wanted(f, r->head.name & 31))
 		return;
-	if (f->by_pid && !(watch_pid(f, r->head.key.tgid) & ABI_WATCH_PID_WANTED))
+	if (f->by_pid && !(watch_pid(r->head.key.tgid) & ABI_WATCH_PID_WANTED))
 		return;
 	if (r->head.flags & ABI_WATCH_TIMED && r->head.latency < f->slower)
 		return;
