@@ -104,8 +104,6 @@ static __always_inline __u32 wait_what(struct task_struct *task, __u32 state)
 	__u32 nr = task_call(task, &arg);
 
 	if (nr != ABI_WAIT_NO_CALL) {
-		/* The compiler knows that it is below; 6.1 forgets that once it is spilled. */
-		barrier_var(nr);
 		call = wait_calls[nr & (ABI_WAIT_CALLS - 1)];
 		reason = call & ABI_WAIT_CALL_REASON;
 		if (call & ABI_WAIT_CALL_FD)
