@@ -322,6 +322,13 @@ static void flow_follow(struct flow *f, struct flow_node *node)
 	flow_go(f, next, &st);
 }
 
+/* Ends it when it has taken too long. */
+static void flow_spent(struct flow *f)
+{
+	if (f->steps > FLOW_STEPS_MAX)
+		f->err = -E2BIG;
+}
+
 static void flow_run(struct flow *f)
 {
 	struct flow_node *node;
@@ -329,9 +336,9 @@ static void flow_run(struct flow *f)
 	while (f->n_queue && !f->err) {
 		node = flow_at(f, f->queue[--f->n_queue]);
 		node->queued = false;
-		if (++f->steps > FLOW_STEPS_MAX)
-			f->err = -E2BIG;
-		else
+		f->steps++;
+		flow_spent(f);
+		if (!f->err)
 			flow_follow(f, node);
 	}
 }
@@ -414,15 +421,14 @@ static void flow_find_returns(struct flow *f)
 	for (int pass = 0; changed && !f->err && pass < RETURNS_PASSES;
 	     pass++) {
 		changed = false;
-		for (uint32_t off = f->size; off--;) {
+		for (uint32_t off = f->size; off-- && !f->err;) {
 			node = flow_at(f, f->start + off);
+			flow_spent(f);
 			if (!node || node->returns ||
 			    !flow_node_returns(f, node))
 				continue;
 			node->returns = changed = true;
 		}
-		if (f->steps > FLOW_STEPS_MAX)
-			f->err = -E2BIG;
 	}
 	for (size_t i = 0; changed && i < f->n_nodes; i++)
 		f->nodes[i].returns = true; /* not known in time */

@@ -232,7 +232,7 @@ void flow_table(struct flow *f, const struct flow_insn *in,
 			break;
 		f->targets[f->n_targets++] = to;
 	}
-	f->steps += f->n_targets / 8;
+	f->steps += f->n_targets;
 	if (f->n_targets && table - f->start < f->size)
 		f->marks[table - f->start] |= FLOW_DATA;
 }
