@@ -82,6 +82,15 @@ static void engine_known_file(void *arg, const struct quark_file_ident *ident,
 		source->row->known_file(source->state, ident, known);
 }
 
+static void engine_go_file(void *arg, const struct quark_file_ident *ident,
+			   const struct symbolizer_go *go)
+{
+	const struct source_run *source = &((struct engine *)arg)->source;
+
+	if (source->state && source->row->go_file)
+		source->row->go_file(source->state, ident, go);
+}
+
 /* From inside the pump; NULL while the first parts are opened. */
 static void engine_want_maps(void *arg, const struct pm_want *want)
 {
@@ -172,6 +181,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			      .limited = engine_pm_limited,
 			      .never_select = getpid(),
 			      .known_file = engine_known_file,
+			      .go_file = engine_go_file,
 			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
