@@ -81,11 +81,12 @@ enum abi_part_type {
 	ABI_PART_REGS = 2, /* struct abi_regs */
 	/*
 	 * struct abi_stack, then its bytes: of the stack that sp is on. A second one is of
-	 * the stack that was left for a signal's alternate one.
+	 * the stack that was left for a signal's alternate one, or for Go's g0.
 	 */
 	ABI_PART_STACK = 3,
 	ABI_PART_CODE = 4, /* struct abi_code */
 	ABI_PART_TRACE = 5, /* struct abi_trace, bpf/abi_trace.h */
+	ABI_PART_GO = 6, /* struct abi_go */
 };
 
 struct abi_part {
@@ -136,6 +137,31 @@ struct abi_stack {
 struct abi_code {
 	__u64 size; /* of 'bytes'; at the end of a mapping it is less than ABI_CODE_MAX */
 	__u8 bytes[ABI_CODE_MAX];
+};
+
+/*
+ * Of a thread of Go that runs on the stack of its g0, in processes of which go_wanted says
+ * where the thread's g is: the goroutine that left its stack for that one. A second stack
+ * of the record is the goroutine's then. All of it is what the process has in its memory.
+ */
+#define ABI_GO_WANTED (16 * 1024) /* one for several processes, by tgid */
+/* Offsets of curg in runtime.m, by which versions are told apart: 1.17 to 1.24, and since. */
+#define ABI_GO_CURG_OLD 192
+#define ABI_GO_CURG 184
+
+enum abi_go_state {
+	ABI_GO_NONE, /* there is none: the scheduler runs */
+	ABI_GO_SAVED, /* it goes on at pc, sp and bp */
+	ABI_GO_VDSO, /* it calls the vDSO; the registers that C preserves have where it goes on */
+	ABI_GO_MAX,
+};
+
+struct abi_go {
+	__u64 state; /* enum abi_go_state */
+	__u64 g;
+	__u64 pc, sp, bp; /* with SAVED */
+	__u64 end; /* of its stack; sp is below */
+	__u64 base; /* with NONE and SAVED: where the runtime begins to use the stack of g0 */
 };
 
 /* The text of a kernel module, without that of its initialization; in a ring of its own. */
@@ -409,6 +435,7 @@ ABI_ASSERT(sizeof(struct abi_part) == 8);
 ABI_ASSERT(sizeof(struct abi_regs) == 8 * ABI_GPRS + 16);
 ABI_ASSERT(sizeof(struct abi_stack) == 24);
 ABI_ASSERT(sizeof(struct abi_code) == 40);
+ABI_ASSERT(sizeof(struct abi_go) == 56);
 ABI_ASSERT(sizeof(struct abi_quark_head) == 48);
 ABI_ASSERT(sizeof(struct abi_quark_ids) == 96);
 ABI_ASSERT(sizeof(struct abi_quark_fork) == 216);

@@ -109,6 +109,9 @@ static __always_inline unsigned long arch_thread_pointer(struct task_struct *tas
 
 #define ARCH_DTV 0
 
+/* In Go's calls of the vDSO the stack pointer from before, see nanotime1. */
+#define ARCH_GO_SP 20
+
 /* The address of Go's g: in x28. */
 static __always_inline unsigned long arch_goroutine(struct task_struct *task,
 						    const struct abi_regs *regs)

@@ -133,11 +133,14 @@ static __always_inline unsigned long arch_thread_pointer(struct task_struct *tas
 
 #define ARCH_DTV 8 /* of the pointer to the dtv, from the thread pointer */
 
+/* In Go's calls of the vDSO the stack pointer from before, see nanotime1. */
+#define ARCH_GO_SP 12
+
 /* The address of Go's g, which is stored below the thread pointer. 0: none. */
 static __always_inline unsigned long arch_goroutine(struct task_struct *task,
 						    const struct abi_regs *regs)
 {
-	unsigned long g, fsbase = task->thread.fsbase;
+	unsigned long g, fsbase = arch_thread_pointer(task);
 
 	if (!fsbase || bpf_probe_read_user(&g, sizeof(g), (void *)(fsbase - sizeof(g))))
 		return 0;

@@ -21,6 +21,7 @@
 #include "bpf/abi_trace.h"
 #include "bpf/arch.bpf.h"
 #include "bpf/sampler_code.bpf.h"
+#include "bpf/sampler/sampler_go.bpf.h"
 #include "bpf/sampler_probe.bpf.h"
 
 /*
@@ -128,9 +129,13 @@ struct scratch {
 	__u32 user; /* registers and stack belong to the record */
 	__u32 has_code; /* so does 'code' */
 	__u32 traced; /* so does 'trace' */
+	__u32 has_go; /* so does 'go' */
+	__u32 pad;
 	struct code_part code;
+	struct go_part go;
+	struct go_state go_state;
 	struct plan plan; /* of the stack that sp is on */
-	struct plan left; /* of the one left for a signal's; or len 0 */
+	struct plan left; /* of the one left for a signal's, or a goroutine's; or len 0 */
 	struct steps steps;
 	struct probe probe;
 };
@@ -219,12 +224,16 @@ static __always_inline long find_bounds(struct task_struct *task, struct mm_stru
  * begins with the bounds of the current stack. In other programs the two words do not
  * enclose the stack pointer.
  */
-static __always_inline void goroutine_end(unsigned long g, struct vma_search *v)
+static __always_inline void goroutine_end(struct scratch *s, struct task_struct *task,
+					  struct vma_search *v)
 {
-	unsigned long bounds[2];
+	unsigned long bounds[2] = { s->go_state.lo, s->go_state.hi }, g;
 
-	if (!g || bpf_probe_read_user(bounds, sizeof(bounds), (void *)g))
-		return;
+	if (!s->go_state.hi) {
+		g = arch_goroutine(task, &s->regs);
+		if (!g || bpf_probe_read_user(bounds, sizeof(bounds), (void *)g))
+			return;
+	}
 	if (bounds[0] > v->sp || v->sp >= bounds[1] || bounds[1] >= v->end)
 		return;
 	v->end = bounds[1];
@@ -255,7 +264,7 @@ static __always_inline void stack_end(struct scratch *s, struct task_struct *tas
 		v->end = v->sp + 1; /* one slice; it may be readable */
 		return;
 	}
-	goroutine_end(arch_goroutine(task, &s->regs), v);
+	goroutine_end(s, task, v);
 }
 
 /* Charges 'len' bytes to an account, which allows one in 'ns'. False: not allowed. */
@@ -330,6 +339,16 @@ static __always_inline void plan_stack(struct plan *p, const struct vma_search *
 	p->len = (len + ABI_STACK_ALIGN - 1) & -ABI_STACK_ALIGN;
 }
 
+/* The stack that was left for g0's. The two share the limits. */
+static __always_inline void plan_goroutine(struct scratch *s)
+{
+	struct vma_search v = { .sp = s->go_state.start, .end = s->go_state.end, .exact = true };
+
+	if (!s->has_go || !v.end || s->plan.len >= stack_cap)
+		return;
+	plan_stack(&s->left, &v, s->plan.len);
+}
+
 /*
  * A signal handler may run on an alternate stack (sigaltstack(2)). Then the interrupted
  * stack is copied, too. The two share the limits.
@@ -342,9 +361,14 @@ static __always_inline void plan_stacks(struct scratch *s, struct task_struct *t
 
 	s->left.len = 0;
 	s->left.limited = false;
+	s->go_state.hi = 0;
 	if (top - v.sp >= size) {
+		if (!(s->head.flags & ABI_SAMPLE_COMPAT))
+			s->has_go = sampler_go_find(&s->go_state, &s->go.go, s->head.key.tgid, task,
+						    &s->regs);
 		stack_end(s, task, mm, &v);
 		plan_stack(&s->plan, &v, 0);
+		plan_goroutine(s);
 		return;
 	}
 	v.end = top;
@@ -594,6 +618,8 @@ static __always_inline __u32 record_size(const struct scratch *s, bool whole)
 	size += sizeof(s->regs_part) + sizeof(s->regs) + stack;
 	if (s->has_code)
 		size += sizeof(s->code);
+	if (s->has_go)
+		size += sizeof(s->go);
 	if (whole)
 		size += s->plan.len + (s->left.len ? stack + s->left.len : 0);
 	return size;
@@ -604,7 +630,7 @@ static __always_inline void sampler_begin(struct scratch *s, struct task_struct 
 {
 	sampler_fill_head(&s->head, task);
 	s->kstack_size = 0;
-	s->user = s->has_code = s->traced = false;
+	s->user = s->has_code = s->traced = s->has_go = false;
 	s->regs_part.type = ABI_PART_REGS;
 	s->regs_part.size = sizeof(s->regs);
 }
@@ -643,6 +669,12 @@ static __noinline int sampler_emit(struct scratch *s, bool whole)
 		if (s->has_code) {
 			bpf_dynptr_write(&c.slot, s->steps.at, &s->code, sizeof(s->code), 0);
 			s->steps.at += sizeof(s->code);
+		}
+		if (s->has_go) {
+			s->go.part.type = ABI_PART_GO;
+			s->go.part.size = sizeof(s->go.go);
+			bpf_dynptr_write(&c.slot, s->steps.at, &s->go, sizeof(s->go), 0);
+			s->steps.at += sizeof(s->go);
 		}
 		size = s->steps.at;
 		copy_stack(s, &c, &s->plan, whole);

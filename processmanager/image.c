@@ -17,6 +17,9 @@ void pm_attrs_fini(struct pm *pm, struct pm_attrs *a)
 	pm_str_put(pm, a->cmdline);
 	pm_str_put(pm, a->cwd);
 	pm_str_put(pm, a->cgroup);
+	pm_str_put(pm, a->service);
+	pm_str_put(pm, a->instance);
+	pm_str_put(pm, a->environment);
 }
 
 struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
@@ -391,6 +394,36 @@ void pm_image_named(struct pm_image *img, const char *comm)
 			 (int)sizeof(img->a.comm) - 1, comm);
 }
 
+/* Returns whether it is another one now. */
+static bool pm_image_set_name(struct pm *pm, struct pm_image *img,
+			      struct pm_str **slot, const char *name)
+{
+	struct pm_str *old = *slot;
+	bool cut = false;
+
+	if (!strcmp(old ? old->s : "", name))
+		return false;
+	if (*name)
+		return !pm_str_set_of(pm, slot, img->a.uid, name, strlen(name),
+				      0, &cut) &&
+		       *slot != old;
+	*slot = NULL;
+	pm_str_put(pm, old);
+	return true;
+}
+
+bool pm_image_set_context(struct pm *pm, struct pm_image *img,
+			  const struct symbolizer_context *c)
+{
+	bool changed = false;
+
+#define X(name, key) \
+	changed |= pm_image_set_name(pm, img, &img->a.name, c->name);
+	SYMBOLIZER_CONTEXT_NAMES(X)
+#undef X
+	return changed;
+}
+
 void pm_image_sampled(struct pm_image *img)
 {
 	img->a.samples++;
@@ -436,6 +469,9 @@ void pm_attrs_info(const struct pm_proc *proc, uint64_t exec_id,
 	out->args_cut = a->args_cut;
 	out->cwd = a->cwd ? a->cwd->s : NULL;
 	out->cgroup = a->cgroup ? a->cgroup->s : NULL;
+	out->service = a->service ? a->service->s : NULL;
+	out->instance = a->instance ? a->instance->s : NULL;
+	out->environment = a->environment ? a->environment->s : NULL;
 }
 
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)

@@ -445,6 +445,7 @@ void pm_early_cancel(struct pm *pm);
 /* What the ledger reports of an image. */
 struct pm_attrs {
 	struct pm_str *exe, *cmdline, *cwd, *cgroup; /* or NULL */
+	struct pm_str *service, *instance, *environment; /* likewise */
 	uint64_t begin; /* of the exec event; 0: began with its process */
 	uint64_t samples;
 	uint32_t ppid, uid, gid;

@@ -271,6 +271,8 @@ struct pm_image_info {
 	bool args_cut; /* cmdline is not complete */
 	const char *cwd;
 	const char *cgroup;
+	/* As of pm_image_set_context(); NULL: not known. */
+	const char *service, *instance, *environment;
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
 };
 
@@ -279,6 +281,12 @@ struct pm_image_info {
  * process that renames itself often not each rename is an event.
  */
 void pm_image_named(struct pm_image *img, const char *comm);
+/*
+ * Sets the names of the service that it says it belongs to; "": none. Returns whether
+ * any is another one now.
+ */
+bool pm_image_set_context(struct pm *pm, struct pm_image *img,
+			  const struct symbolizer_context *c);
 /* Counts one more sample of this image. */
 void pm_image_sampled(struct pm_image *img);
 

@@ -113,6 +113,7 @@ static void engine_sampled(struct engine *e, const struct abi_sample *sample)
 	if (img && named)
 		pm_image_named(img, sample->comm);
 	tracing_sampled(&e->tracing, &sample->key);
+	services_sampled(&e->services, &sample->key, false, sample->time);
 	trace_handler_sample(e->th, sample, sample->size);
 }
 
@@ -316,6 +317,7 @@ static void engine_tick(void *arg)
 	engine_drain(e);
 	watching_read(&e->watching);
 	tracing_tick(&e->tracing, now);
+	services_tick(&e->services, now, e->in.passed);
 	waiting_tick(e->waiting, now, engine_done(e));
 	if (engine_finishing(e, now))
 		return;
@@ -343,7 +345,8 @@ static bool engine_busy(void *arg, uint64_t now)
 	const struct engine *e = arg;
 
 	return e->source.row->often || rescan_pending(e->rescan) ||
-	       tracing_busy(&e->tracing, now) || waiting_busy(e->waiting) ||
+	       tracing_busy(&e->tracing, now) ||
+	       services_busy(&e->services, now) || waiting_busy(e->waiting) ||
 	       trace_handler_due(e->th) <
 		       clock_awake_ns() + ENGINE_AWAITED_NS ||
 	       MIN(reporter_due(e->reporter), waiting_due(e->waiting)) <
@@ -414,12 +417,17 @@ void engine_warm_up(struct engine *e)
 void engine_resolved(void *arg, const struct reporter_trace *t)
 {
 	struct engine *e = arg;
+	struct pm_image_info info;
 
 	if (t->event == ABI_EVENT_WAIT) {
 		waiting_resolved(e->waiting, t);
 		return;
 	}
 	pm_image_sampled(t->image);
+	if (t->trace_id) {
+		pm_image_info(t->image, &info);
+		services_sampled(&e->services, &info.key, true, t->time);
+	}
 	losses_saw_cpu(&e->losses, t->cpu);
 	reporter_add(e->reporter, t);
 }
@@ -493,6 +501,7 @@ void engine_free(struct engine *e)
 	waiting_free(e->waiting);
 	e->waiting = NULL;
 	tracing_fini(&e->tracing);
+	services_fini(&e->services);
 	/* From right to left: a part uses the parts to its left. */
 	trace_handler_free(e->th);
 	e->th = NULL;

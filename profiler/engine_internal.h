@@ -20,6 +20,7 @@
 #include "profiler/rescan/rescan.h"
 #include "profiler/source/intake.h"
 #include "profiler/source/source.h"
+#include "profiler/tracing/services.h"
 #include "profiler/tracing/tracing.h"
 #include "profiler/waiting/waiting.h"
 #include "profiler/watching.h"
@@ -55,6 +56,7 @@ struct engine {
 	struct watching watching;
 	struct waiting *waiting; /* NULL without --wait */
 	struct tracing tracing; /* all zero without --traces */
+	struct services services;
 	struct reporter *reporter;
 	struct limits limits;
 	struct engine_warned warned[16]; /* by uid */

@@ -64,6 +64,15 @@ static void engine_want_code(void *arg, uint32_t tgid)
 		source->row->want_code(source->state, tgid);
 }
 
+static void engine_want_go(void *arg, uint32_t tgid,
+			   const struct symbolizer_go *go)
+{
+	const struct source_run *source = &((struct engine *)arg)->source;
+
+	if (source->state && source->row->want_go)
+		source->row->want_go(source->state, tgid, go);
+}
+
 static void engine_known_file(void *arg, const struct quark_file_ident *ident,
 			      bool known)
 {
@@ -167,6 +176,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
 				    .want_code = engine_want_code,
+				    .want_go = engine_want_go,
 				    .selected_only = opts->selected_only,
 				    .all_names = opts->all_names,
 				    .named = opts->all_names ? engine_named
@@ -465,6 +475,26 @@ static int engine_open_tracing(struct engine *e, const char **what)
 	return tracing_init(&e->tracing, &opts);
 }
 
+static void engine_has_service(void *arg, struct pm_image *img)
+{
+	const struct engine *e = arg;
+
+	reporter_describe(e->reporter, img);
+}
+
+static int engine_open_services(struct engine *e, const char **what)
+{
+	const struct services_opts opts = {
+		.pm = e->pm,
+		.symbolizer = e->symbolizer,
+		.named = engine_has_service,
+		.arg = e,
+	};
+
+	*what = "memory";
+	return services_init(&e->services, &opts);
+}
+
 static int engine_begin(struct engine *e, const char **what)
 {
 	const struct source_run *source = &e->source;
@@ -526,6 +556,8 @@ int engine_new_from(struct engine **ep, const struct engine_opts *opts,
 	err = engine_open_waiting(e, &what);
 	if (!err)
 		err = engine_open_tracing(e, &what);
+	if (!err)
+		err = engine_open_services(e, &what);
 	if (err)
 		goto explain;
 	err = engine_begin(e, &what);

@@ -25,6 +25,7 @@ struct metrics_counts {
 	struct watch_stats watch;
 	struct waiting_stats waiting;
 	struct tracing_stats tracing;
+	struct services_stats services;
 	struct engine_totals total;
 	struct memory memory;
 	uint64_t stale, heap, hertz;
@@ -117,10 +118,14 @@ static const struct metrics_row metrics_rows[] = {
 #define X(name, gauge, help) METRIC_OF(tracing, name, gauge, help)
 						TRACING_STATS(X)
 #undef X
-							METRIC_IN(
-								1e3, pm.gaps_ms,
-								"profd_pm_gaps_seconds_total",
-								"time of gaps in the lifecycle stream"),
+#define X(name, gauge, help) METRIC_OF(services, name, gauge, help)
+							SERVICES_STATS(X)
+#undef X
+								METRIC_IN(
+									1e3,
+									pm.gaps_ms,
+									"profd_pm_gaps_seconds_total",
+									"time of gaps in the lifecycle stream"),
 	METRIC_IN(1e3, pm.maps_lost_ms, "profd_pm_maps_lost_seconds_total",
 		  "time of gaps in the mapping stream"),
 	METRIC_IN(1e9, waiting.wait_ns, "profd_waiting_wait_seconds_total",
@@ -182,6 +187,17 @@ static const char *const metrics_uncopied_labels[] = { "cause=\"lost\"",
 static const struct metrics_row metrics_looks[] = {
 	METRIC(tracing.found, "profd_tracing_looks_total",
 	       "looks for the ids of threads in a process, by result"),
+};
+
+static const struct metrics_row metrics_published[] = {
+	METRIC(services.found, "profd_services_looks_total",
+	       "looks for the names of a service in a process, by result"),
+};
+
+static const char *const metrics_published_labels[] = {
+#define X(NAME, name, text) "result=\"" #name "\"",
+	PUBLISHED_FINDS(X)
+#undef X
 };
 
 static const char *const metrics_looks_labels[] = {
@@ -279,6 +295,7 @@ static void metrics_gather(struct engine *e, struct metrics_counts *out)
 		watch_stats(e->watching.watch, &out->watch);
 	waiting_get_stats(e->waiting, &out->waiting);
 	out->tracing = e->tracing.stats;
+	out->services = e->services.stats;
 	engine_totals(e, &out->total);
 	out->stale = metrics_stale(e->pm);
 	out->heap = heap.uordblks + heap.hblkhd;
@@ -548,6 +565,9 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 	for (cause = 0; cause < TRACING_N_FINDS; cause++)
 		metrics_show(m, &metrics_looks[0], metrics_looks_labels[cause],
 			     &all, cause);
+	for (cause = 0; cause < PUBLISHED_N_FINDS; cause++)
+		metrics_show(m, &metrics_published[0],
+			     metrics_published_labels[cause], &all, cause);
 	metrics_memory_levels(&all.memory, m);
 	metrics_quarantined(e->symbolizer, m);
 	reporter_metric(m, "profd_build_info", "1, of this version", false,

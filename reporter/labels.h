@@ -22,6 +22,7 @@
 	X(container, img->container, 0)                  \
 	X(pod, img->pod, 0)                              \
 	X(unit, img->unit, 0)                            \
+	X(service, img->service, 0)                      \
 	X(entry, img->entry, 0)                          \
 	X(entry_pid, 0, img->entry ? img->entry_pid : 0) \
 	X(process, img->process, 0)                      \

@@ -557,6 +557,27 @@ void reporter_rename(struct reporter *r, const struct reporter_frame *f)
 			r->stats.traces_nomem++;
 }
 
+static void reporter_describe_in(struct reporter *r,
+				 const struct reporter_windows *list,
+				 const struct pm_image_info *info)
+{
+	struct reporter_window *w;
+
+	TAILQ_FOREACH(w, list, entry)
+		if (window_describe(&w->tables, info) ||
+		    (w->waits && window_describe(&w->waits->tables, info)))
+			r->stats.traces_nomem++;
+}
+
+void reporter_describe(struct reporter *r, const struct pm_image *img)
+{
+	struct pm_image_info info;
+
+	pm_image_info(img, &info);
+	reporter_describe_in(r, &r->windows, &info);
+	reporter_describe_in(r, &r->extras, &info);
+}
+
 static void reporter_close_windows(struct reporter_windows *list, uint64_t time)
 {
 	struct reporter_window *w, *next;

@@ -321,6 +321,8 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t);
  * line, in the windows of reporter_window_open().
  */
 void reporter_rename(struct reporter *r, const struct reporter_frame *f);
+/* The image has other names of a service now; so have its samples in open windows. */
+void reporter_describe(struct reporter *r, const struct pm_image *img);
 /* Adds a process event for /api/events; call in the order of time. 0 or -ENOMEM. */
 int reporter_event(struct reporter *r, const struct quark_event *ev);
 /*

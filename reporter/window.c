@@ -326,6 +326,8 @@ static int window_label_image(struct window *w, struct window_image *img,
 		if (!img->main)
 			return -ENOMEM;
 	}
+	if (!window_string(w, info->service, &img->service))
+		return -ENOMEM;
 	if (!img->provisional)
 		return 0;
 	if (info->cgroup)
@@ -384,6 +386,21 @@ static struct window_image *window_get_image(struct window *w,
 		hash_insert(&w->images, &img->node, h);
 	}
 	return window_label_image(w, img, info) ? NULL : img;
+}
+
+/* One for each control group that it was in. */
+int window_describe(struct window *w, const struct pm_image_info *info)
+{
+	struct window_image *img;
+	struct hash_node *n;
+
+	hash_for_each_match(&w->images, n, hash_u64(info->serial)) {
+		img = container_of(n, struct window_image, node);
+		if (img->serial == info->serial &&
+		    !window_string(w, info->service, &img->service))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static bool window_hex(struct window *w, const uint8_t *id, size_t len,

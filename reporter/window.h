@@ -92,6 +92,7 @@ struct window_image {
 	/* Strings. */
 	uint32_t comm, exe, cgroup, process, image;
 	uint32_t container, pod, unit, entry;
+	uint32_t service; /* as of the last sample, or window_describe() */
 	uint32_t entry_pid;
 	bool provisional; /* labels may still change */
 };
@@ -174,6 +175,11 @@ bool window_takes(const struct window *w, uint32_t event);
  */
 int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info);
+/*
+ * The labels that an image gets after its samples are those of 'info', also for the
+ * samples that it has. 0 or -ENOMEM: then they are the earlier ones.
+ */
+int window_describe(struct window *w, const struct pm_image_info *info);
 /* See reporter_rename(). 0, or -ENOMEM: it stays without a name. */
 int window_rename(struct window *w, const struct reporter_frame *f);
 /* 0 or -ENOMEM; the references to executables are dropped either way. */

@@ -20,6 +20,7 @@
 struct symbolizer_elf;
 struct symbolizer_rows_build;
 struct symbolizer_rows_gap;
+struct symbolizer_go;
 struct symbolizer_rule;
 struct symbolizer_src;
 
@@ -41,6 +42,12 @@ void arch_rule_sigreturn(struct symbolizer_rule *rule);
  * the frame pointer. The other registers of *rule stay.
  */
 void arch_rule_frame(struct symbolizer_rule *rule, int32_t size, bool fp_saved);
+/*
+ * Sets *out by the code of runtime.systemstack at [start, end); false: it is not
+ * understood, and *out stays.
+ */
+bool arch_go_layout(struct symbolizer_elf *e, struct symbolizer_src *code,
+		    uint64_t start, uint64_t end, struct symbolizer_go *out);
 /*
  * The address from which on the frame pointer is saved, in a Go function whose
  * frame has 'size' bytes at 'loc'; UINT64_MAX: it is not saved.

@@ -114,6 +114,54 @@ uint64_t arch_go_fp_saved(struct symbolizer_elf *e, struct symbolizer_src *code,
 	return disp == size - 8 ? loc + 8 : UINT64_MAX;
 }
 
+/*
+ * Of a position-independent program the linker has replaced a load from the GOT by
+ * mov $DISP, %rcx; mov %fs:(%rcx), %rax. Of others: mov %fs:DISP, %rax.
+ */
+static bool is_go_load(const uint8_t *p, int32_t *disp)
+{
+	static const uint8_t direct[] = { 0x64, 0x48, 0x8b, 0x04, 0x25 };
+	static const uint8_t constant[] = { 0x48, 0xc7, 0xc1 };
+	static const uint8_t indirect[] = { 0x64, 0x48, 0x8b, 0x01 };
+	size_t at = sizeof(direct);
+
+	if (memcmp(p, direct, sizeof(direct)) != 0) {
+		at = sizeof(constant);
+		if (memcmp(p, constant, at) != 0 ||
+		    memcmp(p + at + 4, indirect, sizeof(indirect)) != 0)
+			return false;
+	}
+	memcpy(disp, p + at, sizeof(*disp));
+	return true;
+}
+
+/* It loads g, then compares it with m.curg: cmp DISP(%rbx), %rax, or the other way. */
+bool arch_go_layout(struct symbolizer_elf *e, struct symbolizer_src *code,
+		    uint64_t start, uint64_t end, struct symbolizer_go *out)
+{
+	size_t len = (size_t)MIN(end - start, (uint64_t)128);
+	uint8_t b[128 + 16] = { 0 };
+	uint64_t off;
+	struct symbolizer_go go = { 0 };
+
+	if (!symbolizer_elf_offset(e, start, &off) ||
+	    symbolizer_src_read(code, off, b, len))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (!go.tls && is_go_load(b + i, &go.tls))
+			continue;
+		if (!go.tls || b[i] != 0x48 || (b[i + 1] & 0xfd) != 0x39 ||
+		    b[i + 2] != 0x83)
+			continue;
+		memcpy(&go.curg, b + i + 3, sizeof(go.curg));
+		if (!symbolizer_go_is_known(&go))
+			return false;
+		*out = go;
+		return true;
+	}
+	return false;
+}
+
 /* --- PLT -------------------------------------------------------------------- */
 
 /*

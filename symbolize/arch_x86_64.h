@@ -23,6 +23,7 @@
 /* CFA less stack pointer at a function's first instruction. */
 #define ARCH_ENTRY_CFA 8
 
+#define ARCH_FUNCTION_ALIGN 16 /* of most functions */
 #define ARCH_PLT_STUB 16 /* bytes of the longest stub */
 #define ARCH_PLT_ALIGN 8
 /*

@@ -24,6 +24,8 @@
 
 #include "base/strbuf.h"
 #include "symbolize/arch.h"
+#include "symbolize/context/attributes.h"
+#include "symbolize/rows/go.h"
 
 struct symbolizer;
 struct symbolizer_file;
@@ -360,6 +362,18 @@ struct symbolizer_slot {
 const struct symbolizer_slot *
 symbolizer_slot(const struct symbolizer_file *file);
 
+/* --- process contexts ------------------------------------------------------ */
+
+/*
+ * err 0; -EINVAL: the payload is invalid; -E2BIG: it has too many attributes; -EBADMSG,
+ * -EIO, -ECANCELED ... Without error 'c' is valid during the call.
+ */
+typedef void (*symbolizer_context_fn)(void *arg, int err,
+				      const struct symbolizer_context *c);
+/* Reads a payload, which is copied, of a process of this user. 0 or -errno. */
+int symbolizer_context(struct symbolizer *s, const void *payload, size_t len,
+		       uint32_t uid, symbolizer_context_fn fn, void *arg);
+
 /*
  * X(NAME, "word"): where a name comes from; the words are those of `profd debug
  * symbolize`.
@@ -489,7 +503,7 @@ void symbolizer_refresh(struct symbolizer_file *file,
 enum symbolizer_from {
 	SYMBOLIZER_SAME, /* the register is unchanged */
 	SYMBOLIZER_UNDEFINED, /* none; the return address: outermost frame */
-	SYMBOLIZER_ELSEWHERE, /* the return address: on another stack */
+	SYMBOLIZER_ELSEWHERE, /* the return address: n is an enum symbolizer_switch */
 	SYMBOLIZER_REG, /* reg + n */
 	SYMBOLIZER_AT_REG, /* in memory at reg + n */
 	SYMBOLIZER_CFA, /* CFA + n */
@@ -539,6 +553,8 @@ struct symbolizer_rows_info {
 	const char *damage, *section; /* valid as long as the table */
 	uint64_t section_offset, file_offset;
 	uint64_t before, after; /* as in struct symbolizer_symbol */
+	bool by_code; /* made from the instructions of code without CFI */
+	struct symbolizer_go go;
 };
 
 /*
@@ -563,6 +579,7 @@ void symbolizer_rows_free(struct symbolizer_rows *rows);
 
 void symbolizer_rows_info(const struct symbolizer_rows *rows,
 			  struct symbolizer_rows_info *out);
+struct symbolizer_go symbolizer_rows_go(const struct symbolizer_rows *rows);
 /* The number of the rule for an address; 0: none. */
 uint16_t symbolizer_rows_find(const struct symbolizer_rows *rows,
 			      uint64_t vaddr);

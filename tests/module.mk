@@ -4,6 +4,7 @@
 #   tests/e2e/test_*.sh       shell over the built profd and real programs
 #   tests/fuzz/PART/fuzz_*.c  libFuzzer targets; check replays tests/fuzz/corpus/NAME
 #   tests/bench/bench_*       programs or scripts that print JSON lines
+#   tests/languages/test_*    what one gets by language: make check-languages
 
 UNIT_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/unit -name 'test_*.c')))
 BPF_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/bpf -name 'test_*.c')))
@@ -117,15 +118,23 @@ check-api-built: all $(REAPER) $(E2E_PROGS)
 
 .PHONY: check-api check-api-built
 
-# Watched events beside strace, and beside a storm of another user: minutes.
+# Watched events beside strace and other programs, in storms and often; then the programs
+# of make check that test them, under other kernels: half an hour.
 check-watch: deps
 	$(Q)packaging/install-deps $(shell sed 's/\#.*//' packaging/deps-watch)
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-watch-built
+	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-vm TESTS='$(or $(TESTS),*/test_watch*)'
 
 check-watch-built: all $(REAPER)
 	$(Q)TEST_TIMEOUT=1200 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/watch/test_*.sh)
 
 .PHONY: check-watch check-watch-built
+
+# What one gets by language, with the runtimes that are installed: the table of README.
+check-languages: all $(REAPER) $(E2E_PROGS)
+	$(Q)TEST_TIMEOUT=600 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/languages/test_*.sh)
+
+.PHONY: check-languages
 
 # With sanitizers: what parses, what holds, and a pass of the whole profd through
 # run, record, fetch, ps, status and events. A leak is a failure. What was freed stays

@@ -38,6 +38,18 @@ static int trace_record_code(const struct abi_part *part, const uint8_t *data,
 	return 0;
 }
 
+static int trace_record_go(const struct abi_part *part, const uint8_t *data,
+			   struct trace_record *out)
+{
+	if (part->size != sizeof(out->go))
+		return -EINVAL;
+	memcpy(&out->go, data, sizeof(out->go));
+	if (out->go.state >= ABI_GO_MAX)
+		return -EINVAL;
+	out->has_go = true;
+	return 0;
+}
+
 static int trace_record_part(const struct abi_part *part, const uint8_t *data,
 			     struct trace_record *out)
 {
@@ -67,6 +79,8 @@ static int trace_record_part(const struct abi_part *part, const uint8_t *data,
 		memcpy(&out->trace, data, sizeof(out->trace));
 		out->has_trace = true;
 		return 0;
+	case ABI_PART_GO:
+		return trace_record_go(part, data, out);
 	default:
 		return 0;
 	}

@@ -51,6 +51,12 @@ struct trace_opts {
 	 * code without unwind rows. May be NULL.
 	 */
 	void (*want_code)(void *arg, uint32_t tgid);
+	/*
+	 * Likewise a part ABI_PART_GO, where it changes stacks: the process is of Go.
+	 * May be NULL.
+	 */
+	void (*want_go)(void *arg, uint32_t tgid,
+			const struct symbolizer_go *go);
 };
 
 int trace_handler_new(struct trace_handler **thp,
@@ -163,6 +169,7 @@ void trace_handler_flush(struct trace_handler *th);
 	X(waiting_bytes, 1, "bytes of samples waiting for tables or names")    \
 	X(unnamed, 0, "frames without a symbol, named by file and offset")     \
 	X(not_mapped, 0, "frames at addresses without a known mapping")        \
+	X(by_code, 0, "frames left by rows made from instructions, not CFI")   \
 	X(tables, 1, "unwind tables held now")                                 \
 	X(tables_bytes, 1, "bytes of unwind tables held now")                  \
 	X(tables_asked, 0, "unwind tables requested")                          \

@@ -193,6 +193,8 @@ const struct watch_kernel *watch_kernel(void);
 bool watch_kernel_has_call(uint32_t nr);
 /* The hooks of these names; without those that another hook replaces here. */
 uint32_t watch_hooks_of(const struct watch_set *names);
+/* The hook that has the events of a name. */
+enum watch_hook watch_hook_of(size_t name);
 /* Appends their tracepoints. */
 void watch_hooks_list(uint32_t hooks, struct strbuf *out);
 
@@ -225,6 +227,11 @@ int watch_load_filter(struct watch_load *l, const struct watch_wanted *all);
 int watch_load_ring(const struct watch_load *l); /* its descriptor */
 /* Losses of each name, ever, which hooks write to. */
 const struct abi_watch_loss *watch_load_losses(const struct watch_load *l);
+/*
+ * How often the kernel did not run a hook's program, ever: the program had been
+ * interrupted on that CPU by what has the hook again (6.1, kernel/trace/bpf_trace.c).
+ */
+uint64_t watch_load_skipped(const struct watch_load *l, enum watch_hook hook);
 
 /* --- decode.c ---------------------------------------------------------------- */
 

@@ -171,8 +171,7 @@ void watch_name_hooks(size_t i, struct strbuf *out)
 	watch_hooks_list(watch_hooks_of(&one), out);
 }
 
-/* The hook that has the name's events. */
-static enum watch_hook hook_of(size_t name)
+enum watch_hook watch_hook_of(size_t name)
 {
 	bool exit;
 
@@ -205,7 +204,7 @@ const char *watch_name_lack(size_t i)
 		return NULL;
 	if (k->err)
 		return "the kernel has no BTF";
-	if (!k->has[hook_of(i)])
+	if (!k->has[watch_hook_of(i)])
 		return "this kernel has no such tracepoint";
 	if (nr >= 0)
 		return watch_kernel_has_call((uint32_t)nr)

@@ -296,3 +296,15 @@ const struct abi_watch_loss *watch_load_losses(const struct watch_load *l)
 {
 	return l->skel->bss->watch_losses;
 }
+
+uint64_t watch_load_skipped(const struct watch_load *l, enum watch_hook hook)
+{
+	int fd = bpf_program__fd(load_program(l, hook));
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	/* Not of a tracepoint that this kernel lacks. */
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
+		return 0;
+	return info.recursion_misses;
+}

@@ -42,6 +42,7 @@ struct watch {
 	size_t n_held, cap_held;
 	size_t held_bytes;
 	struct abi_watch_loss losses[WATCH_N_NAMES]; /* counted so far */
+	uint64_t skipped[WATCH_N_HOOKS]; /* the same, of whole hooks */
 	struct watch_stats stats;
 	struct watch_load *load; /* of watch_work() */
 	pthread_mutex_t lock;
@@ -81,6 +82,7 @@ static void watch_close_ring(struct watch *w)
 	w->held = NULL;
 	w->cap_held = w->held_bytes = 0;
 	memset(w->losses, 0, sizeof(w->losses));
+	memset(w->skipped, 0, sizeof(w->skipped));
 }
 
 static void sub_free(struct watch_sub *s)
@@ -481,11 +483,35 @@ static const struct abi_watch_loss *watch_losses_of(const struct watch *w,
 }
 
 /* Whose events they were is not known: each subscriber of the name lost them. */
+static void watch_lose(struct watch *w, size_t name, uint64_t n)
+{
+	struct watch_sub *s;
+
+	LIST_FOREACH(s, &w->subs, entry)
+		if (watch_set_has(&s->names, name))
+			s->lost[name] += n;
+}
+
+/* A program that did not run might have sent any event of its hook. */
+static void watch_count_skipped(struct watch *w)
+{
+	uint64_t more[WATCH_N_HOOKS], any = 0;
+
+	for (size_t i = 0; i < WATCH_N_HOOKS; i++) {
+		more[i] = watch_load_skipped(w->ring_of, i) - w->skipped[i];
+		w->skipped[i] += more[i];
+		any += more[i];
+	}
+	w->stats.skipped += any;
+	for (size_t i = 0; any && i < WATCH_N_NAMES; i++)
+		if (more[watch_hook_of(i)])
+			watch_lose(w, i, more[watch_hook_of(i)]);
+}
+
 static void watch_count(struct watch *w)
 {
 	const struct abi_watch_loss *now;
 	struct abi_watch_loss more;
-	struct watch_sub *s;
 
 	for (size_t i = 0; i < WATCH_N_NAMES; i++) {
 		now = watch_losses_of(w, i);
@@ -497,10 +523,9 @@ static void watch_count(struct watch *w)
 		w->stats.limited += more.limited;
 		w->losses[i].dropped += more.dropped;
 		w->losses[i].limited += more.limited;
-		LIST_FOREACH(s, &w->subs, entry)
-			if (watch_set_has(&s->names, i))
-				s->lost[i] += more.dropped + more.limited;
+		watch_lose(w, i, more.dropped + more.limited);
 	}
+	watch_count_skipped(w);
 }
 
 int watch_fd(const struct watch *w)

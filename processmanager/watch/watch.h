@@ -205,7 +205,8 @@ int watch_read(struct watch *w);
 int watch_next(struct watch_sub *s, struct watch_event *out);
 /*
  * Events of the i-th name that this subscriber should have had: dropped in the kernel,
- * refused by its user's budget, or because its queue was full. They only grow.
+ * refused by its user's budget, or because its queue was full; and each time that the
+ * kernel skipped the program that has events of this name. They only grow.
  */
 uint64_t watch_lost(const struct watch_sub *s, size_t name);
 
@@ -213,12 +214,14 @@ uint64_t watch_lost(const struct watch_sub *s, size_t name);
 const char *watch_syscall(uint32_t nr);
 
 /* X(name, gauge, "help"): of all subscribers together. */
-#define WATCH_STATS(X)                                                 \
-	X(records, 0, "watched events read from the kernel")           \
-	X(dropped, 0, "watched events lost because the ring was full") \
-	X(limited, 0, "watched events beyond the budget of a user")    \
-	X(overrun, 0, "watched events that a client read too late")    \
-	X(subscribers, 1, "clients that watch now")                    \
+#define WATCH_STATS(X)                                                           \
+	X(records, 0, "watched events read from the kernel")                     \
+	X(dropped, 0, "watched events lost because the ring was full")           \
+	X(limited, 0, "watched events beyond the budget of a user")              \
+	X(skipped, 0,                                                            \
+	  "times that a tracepoint interrupted its own program and was not run") \
+	X(overrun, 0, "watched events that a client read too late")              \
+	X(subscribers, 1, "clients that watch now")                              \
 	X(hooks, 1, "tracepoints attached for them now")
 
 struct watch_stats {

@@ -138,6 +138,8 @@ static int debug_print_stats(const struct symbolizer_rows *rows, uint64_t took)
 	strbuf_printf(&out,
 		      "rows %zu\nrules %zu\nbytes %zu\ntext %" PRIu64 "\n",
 		      info.rows, info.rules, info.bytes, info.text);
+	if (info.by_code)
+		strbuf_puts(&out, "made-from instructions\n");
 	strbuf_printf(&out, "bytes-per-MiB %.0f\ntime-ms %.3f\n",
 		      info.text ? info.bytes / (info.text / 1048576.0) : 0,
 		      took / 1e6);

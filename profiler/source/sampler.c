@@ -324,6 +324,14 @@ void sampler_want_code(struct sampler *s, uint32_t tgid)
 void sampler_want_none(struct sampler *s)
 {
 	memset(s->skel->bss->code_wanted, 0, sizeof(s->skel->bss->code_wanted));
+	memset(s->skel->bss->go_wanted, 0, sizeof(s->skel->bss->go_wanted));
+}
+
+void sampler_want_go(struct sampler *s, uint32_t tgid, int32_t tls,
+		     int32_t curg)
+{
+	s->skel->bss->go_wanted[tgid % ABI_GO_WANTED] =
+		(uint32_t)curg << 16 | (uint16_t)(tls / 8);
 }
 
 int sampler_poll(struct sampler *s)

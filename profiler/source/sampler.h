@@ -43,6 +43,12 @@ void sampler_disable(struct sampler *s);
  */
 void sampler_want_code(struct sampler *s, uint32_t tgid);
 void sampler_want_none(struct sampler *s);
+/*
+ * Likewise ABI_PART_GO. A thread has its g 'tls' bytes from the thread pointer, a multiple
+ * of 8 that fits into 16 bits less its three zeros; curg: ABI_GO_CURG or ABI_GO_CURG_OLD.
+ */
+void sampler_want_go(struct sampler *s, uint32_t tgid, int32_t tls,
+		     int32_t curg);
 /* Drains the ring. Number of records or -errno. */
 int sampler_poll(struct sampler *s);
 uint64_t sampler_watermark(const struct sampler *s);

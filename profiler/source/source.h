@@ -129,6 +129,9 @@ struct source_row {
 	void (*drop)(void *rec);
 	/* trace_opts.want_code. May be NULL. */
 	void (*want_code)(void *state, uint32_t tgid);
+	/* trace_opts.want_go. May be NULL. */
+	void (*want_go)(void *state, uint32_t tgid,
+			const struct symbolizer_go *go);
 	/* pm_opts.known_file. May be NULL. */
 	void (*known_file)(void *state, const struct quark_file_ident *ident,
 			   bool known);

@@ -29,8 +29,8 @@
 #define SOURCE_BPF_TURN_NS (50 * CLOCK_NSEC_PER_MSEC)
 #define SOURCE_BPF_TURN_EVENTS 256 /* between two readings of the clock */
 /*
- * After so long processes have to show again that they have code without rows: those that
- * did may have ended, and others have their pids.
+ * After so long processes have to show again that they have code without rows, or are of
+ * Go: those that did may have ended, and others have their pids.
  */
 #define SOURCE_BPF_CODE_SECONDS 600
 /* After so many lifecycle records all rings are drained. */
@@ -371,6 +371,14 @@ static void source_bpf_want_code(void *state, uint32_t tgid)
 	sampler_want_code(s->sampler, tgid);
 }
 
+static void source_bpf_want_go(void *state, uint32_t tgid,
+			       const struct symbolizer_go *go)
+{
+	struct source_bpf *s = state;
+
+	sampler_want_go(s->sampler, tgid, go->tls, go->curg);
+}
+
 /* Without room in the map a file is reported again at its next exec. */
 static void source_bpf_known_file(void *state,
 				  const struct quark_file_ident *ident,
@@ -425,6 +433,7 @@ const struct source_row source_bpf = {
 	.second = source_bpf_second,
 	.drop = vault_give,
 	.want_code = source_bpf_want_code,
+	.want_go = source_bpf_want_go,
 	.known_file = source_bpf_known_file,
 	.trace_slot = source_bpf_trace_slot,
 	.cpu_stats = source_bpf_cpu_stats,

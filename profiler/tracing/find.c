@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,31 +56,42 @@ bool tracing_is_context(const char *line, size_t len)
 	return false;
 }
 
-static bool find_context(int dir)
+/* Where the first line of 'text' with one begins; NULL: none has. '*rest': its last, cut. */
+static const char *find_context_line(const char *text, size_t len, size_t *rest)
+{
+	const char *nl;
+
+	*rest = len;
+	for (; (nl = memchr(text, '\n', *rest)); text = nl + 1) {
+		if (tracing_is_context(text, (size_t)(nl - text)))
+			return text;
+		*rest -= (size_t)(nl + 1 - text);
+	}
+	return NULL;
+}
+
+uint64_t tracing_find_context(int dir)
 {
 	int fd = openat(dir, "maps", O_RDONLY | O_CLOEXEC);
-	char buf[FIND_MAPS_STEP];
-	size_t have = 0, all = 0;
-	bool found = false;
-	char *nl, *p;
+	char buf[FIND_MAPS_STEP + 1];
+	size_t len = 0, rest = 0, all = 0;
+	const char *line = NULL;
 	ssize_t n;
 
 	if (fd < 0)
-		return false;
-	while (!found && all < FIND_MAPS_MAX &&
-	       (n = read(fd, buf + have, sizeof(buf) - have)) > 0) {
+		return 0;
+	while (!line && all < FIND_MAPS_MAX &&
+	       (n = read(fd, buf + rest, FIND_MAPS_STEP - rest)) > 0) {
 		all += (size_t)n;
-		have += (size_t)n;
-		for (p = buf; !found && (nl = memchr(p, '\n', have));
-		     p = nl + 1) {
-			found = tracing_is_context(p, (size_t)(nl - p));
-			have -= (size_t)(nl + 1 - p);
-		}
+		len = rest + (size_t)n;
+		buf[len] = '\0';
+		line = find_context_line(buf, len, &rest);
 		/* A path has at most 4096 bytes. */
-		memmove(buf, p, have);
+		if (!line)
+			memmove(buf, buf + len - rest, rest);
 	}
 	close(fd);
-	return found;
+	return line ? strtoull(line, NULL, 16) : 0;
 }
 
 /* --- the loader ------------------------------------------------------------ */
@@ -234,8 +246,8 @@ static enum tracing_found find_image(struct tracing_find *f, int dir)
 		return TRACING_GONE;
 	if (procfs_stat_at(dir, &st) &&
 	    st.start == procfs_tick_of(f->key.start_boottime))
-		found = find_context(dir) ? find_slot(f, dir, mem)
-					  : TRACING_NO_CONTEXT;
+		found = tracing_find_context(dir) ? find_slot(f, dir, mem)
+						  : TRACING_NO_CONTEXT;
 	close(mem);
 	return found;
 }

@@ -47,5 +47,10 @@ void tracing_find(struct tracing_find *f);
  * OTEP 4719), which a child of fork does not have. 'line' need not be NUL-terminated.
  */
 bool tracing_is_context(const char *line, size_t len);
+/*
+ * The address of that mapping of the process 'dir', see procfs_open(); 0: it has none. In
+ * a thread that can be abandoned.
+ */
+uint64_t tracing_find_context(int dir);
 
 #endif /* PROFILER_TRACING_FIND_H */

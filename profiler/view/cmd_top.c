@@ -19,8 +19,8 @@
 
 /* Labels of live profiles: equal samples of threads and images are merged. */
 #define TOP_LABELS                                              \
-	"pid,comm,exe,cgroup,container,pod,unit,entry,process," \
-	"reason,syscall,fd"
+	"pid,comm,exe,cgroup,container,pod,unit,service,entry," \
+	"process,reason,syscall,fd"
 
 /* --- input ------------------------------------------------------------------------ */
 

@@ -27,7 +27,7 @@
 /* A file that is no catalog, or is damaged, gets this name; one is kept. */
 #define CATALOG_BAD "catalog.bad.sqlite"
 #define CATALOG_APPLICATION 0x70726664 /* PRAGMA application_id: "prfd" */
-#define CATALOG_VERSION 4 /* PRAGMA user_version */
+#define CATALOG_VERSION 5 /* PRAGMA user_version */
 
 struct catalog;
 

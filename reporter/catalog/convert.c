@@ -175,7 +175,8 @@ static int convert_end(struct catalog_db *db)
 
 	if (!err)
 		err = convert_exec(db, catalog_schema_end);
-
+	if (!err)
+		err = convert_exec(db, catalog_schema_views);
 	snprintf(done, sizeof(done), "PRAGMA user_version = %d",
 		 CATALOG_VERSION);
 	return err ? err : convert_exec(db, done);

@@ -326,12 +326,36 @@ static int db_identify(struct catalog_db *db, int64_t *version)
 	return *version > CATALOG_VERSION ? -EPROTONOSUPPORT : 0;
 }
 
-/* A conversion has begun. */
-static bool db_has_rows(struct catalog_db *db)
+static bool db_has_column(struct catalog_db *db, const char *table,
+			  const char *column)
 {
-	return sqlite3_table_column_metadata(db->sql, "main", "process_row",
-					     "id", NULL, NULL, NULL, NULL,
+	return sqlite3_table_column_metadata(db->sql, "main", table, column,
+					     NULL, NULL, NULL, NULL,
 					     NULL) == SQLITE_OK;
+}
+
+/* Of a version in which texts have numbers: in one transaction. */
+static int db_extend(struct catalog_db *db, int64_t version)
+{
+	char done[64];
+	int err = 0;
+
+	if (version == CATALOG_VERSION)
+		return 0;
+	err = db_exec(db, "BEGIN IMMEDIATE");
+	if (err)
+		return err;
+	for (; !err && version < CATALOG_VERSION; version++)
+		err = db_exec(db, catalog_schema[version]);
+	if (!err)
+		err = db_exec(db, catalog_schema_views);
+	snprintf(done, sizeof(done), "PRAGMA user_version = %d; COMMIT",
+		 CATALOG_VERSION);
+	if (!err)
+		err = db_exec(db, done);
+	if (err)
+		db_exec(db, "ROLLBACK");
+	return err;
 }
 
 /*
@@ -340,14 +364,16 @@ static bool db_has_rows(struct catalog_db *db)
  */
 static int db_migrate(struct catalog_db *db, int64_t version)
 {
+	const int64_t last = CATALOG_SCHEMA_TEXTS - 1;
+	/* A conversion has begun. */
+	bool begun = version == last && db_has_column(db, "process_row", "id");
 	char done[128];
-	bool begun = version == CATALOG_VERSION - 1 && db_has_rows(db);
 	int err = 0;
 
-	if (version == CATALOG_VERSION)
-		return 0;
 	if (version < 0)
 		return -EBADMSG;
+	if (version > last)
+		return db_extend(db, version);
 	/* Takes effect before there are tables only. */
 	if (!version)
 		err = db_exec(db, "PRAGMA auto_vacuum = INCREMENTAL");
@@ -355,13 +381,16 @@ static int db_migrate(struct catalog_db *db, int64_t version)
 		err = db_exec(db, "BEGIN IMMEDIATE");
 	if (err)
 		return err;
-	for (; !err && version < CATALOG_VERSION - 1; version++)
+	for (; !err && version < last; version++)
 		err = db_exec(db, catalog_schema[version]);
 	if (!err && !begun)
 		err = db_exec(db, catalog_schema[version]);
+	/* Perhaps by a profd of the version before. */
+	if (!err && !db_has_column(db, "image_row", "service"))
+		err = db_exec(db, catalog_schema[CATALOG_SCHEMA_TEXTS]);
 	snprintf(done, sizeof(done),
 		 "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
-		 CATALOG_APPLICATION, CATALOG_VERSION - 1);
+		 CATALOG_APPLICATION, (int)last);
 	if (!err)
 		err = db_exec(db, done);
 	if (err)

@@ -22,6 +22,7 @@ struct catalog_image {
 	const char *args; /* NUL-separated */
 	size_t args_len;
 	const char *build_id; /* hex */
+	const char *service;
 	uint64_t start, end, samples;
 	uint32_t uid, gid;
 	bool args_cut;
@@ -279,7 +280,7 @@ int catalog_rows_find(struct catalog_db *db, int64_t boot,
 
 /* An image as a window has it: by its labels. */
 struct catalog_labels {
-	const char *process, *image, *comm, *exe, *cgroup, *entry;
+	const char *process, *image, *comm, *exe, *cgroup, *entry, *service;
 	uint32_t pid, entry_pid;
 	uint64_t samples, cpu_ns;
 };

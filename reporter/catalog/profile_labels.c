@@ -23,6 +23,7 @@
 	X(comm)       \
 	X(exe)        \
 	X(cgroup)     \
+	X(service)    \
 	X(entry)      \
 	X(pid)        \
 	X(entry_pid)
@@ -227,6 +228,8 @@ static int labels_new_image(const struct labels_reader *r,
 		err = labels_string(r, s->strs[KEY_exe], &i->exe);
 	if (!err)
 		err = labels_string(r, s->strs[KEY_cgroup], &i->cgroup);
+	if (!err)
+		err = labels_string(r, s->strs[KEY_service], &i->service);
 	if (!err)
 		err = labels_string(r, s->strs[KEY_entry], &i->entry);
 	if (err)

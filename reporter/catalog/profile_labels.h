@@ -8,7 +8,8 @@
 struct catalog_profile_image {
 	struct hash_node node; /* by the string of its label 'image' */
 	uint64_t label;
-	uint32_t process, image, comm, exe, cgroup, entry; /* strings */
+	uint32_t process, image, comm, exe, cgroup, service,
+		entry; /* strings */
 	uint32_t pid, entry_pid;
 	uint64_t samples, cpu_ns;
 };

@@ -251,6 +251,7 @@ static int rows_image_write(struct catalog_db *db,
 		catalog_bind_signed(&b, 6, args);
 	catalog_bind_int(&b, 7, cut || i->args_cut);
 	catalog_bind_int(&b, 8, i->samples);
+	catalog_bind_str(&b, 9, i->service);
 	err = catalog_bind_run(&b, which, NULL);
 	return !err && moves ? catalog_texts_loose(db, had) : err;
 }

@@ -29,6 +29,42 @@
 #define SCHEMA_UTC "strftime('%Y-%m-%dT%H:%M:%fZ', "
 #define SCHEMA_NS " / 1e9, 'unixepoch')"
 
+/* For people; the table, or the view, of images may have more columns. */
+#define SCHEMA_VIEW_IMAGES(more)                                                  \
+	"CREATE VIEW images AS SELECT i.id, p.process, i.image, i.comm, i.exe,\n" \
+	"	i.argv, i.cwd, i.uid, i.gid, i.container, i.pod, i.unit,\n" more  \
+	"	" SCHEMA_UTC "i.start_ns" SCHEMA_NS " AS start,\n"                \
+	"	" SCHEMA_UTC "i.end_ns" SCHEMA_NS " AS \"end\", i.samples\n"      \
+	"	FROM image i JOIN process p ON p.id = i.process;\n"
+
+#define SCHEMA_VIEW_IMAGE(more)                                               \
+	"CREATE VIEW image AS SELECT i.id, i.process, (SELECT\n"              \
+	"	p." SCHEMA_ID "p" SCHEMA_ID_END "\n"                          \
+	"	FROM process_row p WHERE p.id = i.process) || '-' || i.exec\n"      \
+	"	AS image, i.start_ns, i.end_ns,\n"                                  \
+	"	" SCHEMA_TEXT "comm" SCHEMA_OF_IMAGE " AS comm,\n"            \
+	"	" SCHEMA_TEXT "exe" SCHEMA_OF_IMAGE " AS exe,\n"              \
+	"	(SELECT a.s FROM args a WHERE a.id = i.args) AS argv,\n"            \
+	"	i.args_cut,\n"                                                      \
+	"	" SCHEMA_TEXT "cwd" SCHEMA_OF_IMAGE " AS cwd,\n"              \
+	"	(SELECT nullif(g.uid, -1) FROM program g\n"                         \
+	"		WHERE g.id = i.program) AS uid,\n"                                 \
+	"	(SELECT nullif(g.gid, -1) FROM program g\n"                         \
+	"		WHERE g.id = i.program) AS gid,\n"                                 \
+	"	" SCHEMA_GROUP "path" SCHEMA_OF_GROUP " AS cgroup,\n"         \
+	"	" SCHEMA_GROUP "container" SCHEMA_OF_GROUP " AS container,\n" \
+	"	" SCHEMA_GROUP "engine" SCHEMA_OF_GROUP " AS engine,\n"       \
+	"	" SCHEMA_GROUP "pod" SCHEMA_OF_GROUP " AS pod,\n"             \
+	"	" SCHEMA_GROUP "unit" SCHEMA_OF_GROUP " AS unit,\n"           \
+	"	" SCHEMA_TEXT "build_id" SCHEMA_OF_IMAGE " AS build_id,\n"    \
+	"	i.samples, i.program" more " FROM image_row i;\n"
+
+/* By version. */
+#define SCHEMA_IMAGES_3 SCHEMA_VIEW_IMAGES("")
+#define SCHEMA_IMAGES_5 SCHEMA_VIEW_IMAGES("	i.service,\n")
+#define SCHEMA_IMAGE_4 SCHEMA_VIEW_IMAGE("")
+#define SCHEMA_IMAGE_5 SCHEMA_VIEW_IMAGE(", i.service")
+
 const char *const catalog_schema[] = {
 	"CREATE TABLE boot(\n"
 	"	id INTEGER PRIMARY KEY,\n"
@@ -191,12 +227,7 @@ const char *const catalog_schema[] = {
 	"	p.signal, p.cpu_ns / 1e9 AS cpu_s, p.samples, p.coverage\n"
 	"	FROM process p LEFT JOIN image i ON i.id = (SELECT id\n"
 	"	FROM image WHERE process = p.id\n"
-	"	ORDER BY start_ns DESC, id DESC LIMIT 1);\n"
-	"CREATE VIEW images AS SELECT i.id, p.process, i.image, i.comm, i.exe,\n"
-	"	i.argv, i.cwd, i.uid, i.gid, i.container, i.pod, i.unit,\n"
-	"	" SCHEMA_UTC "i.start_ns" SCHEMA_NS " AS start,\n"
-	"	" SCHEMA_UTC "i.end_ns" SCHEMA_NS " AS \"end\", i.samples\n"
-	"	FROM image i JOIN process p ON p.id = i.process;\n"
+	"	ORDER BY start_ns DESC, id DESC LIMIT 1);\n" SCHEMA_IMAGES_3
 	"CREATE VIEW windows AS SELECT w.id, w.file,\n"
 	"	" SCHEMA_UTC "w.begin_ns" SCHEMA_NS " AS begin,\n"
 	"	" SCHEMA_UTC "w.end_ns" SCHEMA_NS " AS \"end\", w.samples,\n"
@@ -313,6 +344,10 @@ const char *const catalog_schema[] = {
 			"	UNIQUE(process, exec));\n"
 			"CREATE INDEX image_row_by_start ON image_row(start_ns);\n"
 			"CREATE INDEX image_row_by_program ON image_row(program, args);\n",
+	/* Services: a name has 128 bytes at most, so it is in the row. */
+	"ALTER TABLE image_row ADD COLUMN service TEXT;\n"
+	"CREATE INDEX image_row_by_service ON image_row(service)\n"
+	"	WHERE service IS NOT NULL;\n",
 };
 
 _Static_assert(ARRAY_SIZE(catalog_schema) == CATALOG_VERSION,
@@ -338,27 +373,11 @@ const char catalog_schema_end[] =
 	"	p.cpu_ns, p.user_ns, p.system_ns,\n"
 	"	" SCHEMA_WORD "cpu) AS cpu,\n"
 	"	p.samples, p.coverage, p.uid,\n"
-	"	p.maxrss_bytes, p.minflt, p.majflt FROM process_row p;\n"
-	"CREATE VIEW image AS SELECT i.id, i.process, (SELECT\n"
-	"	p." SCHEMA_ID "p" SCHEMA_ID_END "\n"
-	"	FROM process_row p WHERE p.id = i.process) || '-' || i.exec\n"
-	"	AS image, i.start_ns, i.end_ns,\n"
-	"	" SCHEMA_TEXT "comm" SCHEMA_OF_IMAGE " AS comm,\n"
-	"	" SCHEMA_TEXT "exe" SCHEMA_OF_IMAGE " AS exe,\n"
-	"	(SELECT a.s FROM args a WHERE a.id = i.args) AS argv,\n"
-	"	i.args_cut,\n"
-	"	" SCHEMA_TEXT "cwd" SCHEMA_OF_IMAGE " AS cwd,\n"
-	"	(SELECT nullif(g.uid, -1) FROM program g\n"
-	"		WHERE g.id = i.program) AS uid,\n"
-	"	(SELECT nullif(g.gid, -1) FROM program g\n"
-	"		WHERE g.id = i.program) AS gid,\n"
-	"	" SCHEMA_GROUP "path" SCHEMA_OF_GROUP " AS cgroup,\n"
-	"	" SCHEMA_GROUP "container" SCHEMA_OF_GROUP " AS container,\n"
-	"	" SCHEMA_GROUP "engine" SCHEMA_OF_GROUP " AS engine,\n"
-	"	" SCHEMA_GROUP "pod" SCHEMA_OF_GROUP " AS pod,\n"
-	"	" SCHEMA_GROUP "unit" SCHEMA_OF_GROUP " AS unit,\n"
-	"	" SCHEMA_TEXT "build_id" SCHEMA_OF_IMAGE " AS build_id,\n"
-	"	i.samples, i.program FROM image_row i;\n";
+	"	p.maxrss_bytes, p.minflt, p.majflt FROM process_row p;\n" SCHEMA_IMAGE_4;
+
+const char catalog_schema_views[] =
+	"DROP VIEW images;\n"
+	"DROP VIEW image;\n" SCHEMA_IMAGE_5 SCHEMA_IMAGES_5;
 
 const char *const catalog_statements[] = {
 #define X(NAME, sql) [CATALOG_##NAME] = sql,

@@ -3,13 +3,18 @@
 #ifndef REPORTER_CATALOG_SCHEMA_H
 #define REPORTER_CATALOG_SCHEMA_H
 
+/* The version since which texts have numbers. */
+#define CATALOG_SCHEMA_TEXTS 4
+
 /*
- * Makes version i + 1 of version i; CATALOG_VERSION elements. Of the last version it
- * makes the tables; when they have the rows of those of version 3, the other one replaces
- * these by views.
+ * Makes version i + 1 of version i; CATALOG_VERSION elements. Of CATALOG_SCHEMA_TEXTS it
+ * makes the tables; when they have the rows of those of the version before, the other one
+ * replaces these by views.
  */
 extern const char *const catalog_schema[];
 extern const char catalog_schema_end[];
+/* Views of CATALOG_SCHEMA_TEXTS become those of the last version, which has the tables. */
+extern const char catalog_schema_views[];
 
 /* X(NAME, the columns of table process that rows.c binds, by number) */
 #define CATALOG_STATEMENTS(X)                                                            \
@@ -90,12 +95,13 @@ extern const char catalog_schema_end[];
 	  "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                          \
 	X(IMAGE_ADD,                                                                     \
 	  "INSERT INTO image_row(process, exec, start_ns, end_ns, program, "             \
-	  "args, args_cut, samples) "                                                    \
-	  "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) "                                      \
+	  "args, args_cut, samples, service) "                                           \
+	  "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "                                  \
 	  "ON CONFLICT DO NOTHING")                                                      \
 	X(IMAGE_SEEN,                                                                    \
 	  "UPDATE image_row SET start_ns = coalesce(start_ns, ?3), "                     \
 	  "end_ns = ?4, program = ?5, args = coalesce(?6, args), "                       \
+	  "service = coalesce(?9, service), "                                            \
 	  "args_cut = max(?7, args_cut), samples = max(?8, samples) WHERE process = ?1 " \
 	  "AND exec = ?2")                                                               \
 	/* As it is in its row. */                                                       \

@@ -128,6 +128,7 @@ static int windows_image_row(struct catalog_db *db,
 	catalog_bind_signed(&b, 5, program);
 	catalog_bind_int(&b, 7, 0);
 	catalog_bind_int(&b, 8, 0);
+	catalog_bind_str(&b, 9, l->service);
 	err = catalog_bind_run(&b, CATALOG_IMAGE_ADD, NULL);
 	*row = sqlite3_last_insert_rowid(db->sql);
 	return err;
@@ -210,6 +211,7 @@ static void windows_labels(const struct window *w,
 		.exe = strtab_str(s, img->exe),
 		.cgroup = strtab_str(s, img->cgroup),
 		.entry = strtab_str(s, img->entry),
+		.service = strtab_str(s, img->service),
 		.pid = img->tgid,
 		.entry_pid = img->entry_pid,
 	};

@@ -243,6 +243,7 @@ static bool feed_label(const void *arg, const char *key, size_t i,
 		{ "exe", l->info.exe },
 		{ "cgroup", l->info.cgroup },
 		{ "process", l->info.process_id },
+		{ "service", l->info.service },
 	};
 
 	*out = (struct reporter_query_value){ 0 };

@@ -228,6 +228,9 @@ static void ledger_put_process(struct line *l, const struct ledger_view *v,
 	line_int(l, "session", p->sid);
 	line_int(l, "group", p->pgid);
 	line_cgroup(l, i->cgroup);
+	line_str(l, "service", i->service);
+	line_str(l, "service_instance", i->instance);
+	line_str(l, "environment", i->environment);
 	put_leader(l, p->leader_type, p->leader);
 	if (p->kthread)
 		line_put(l, "kernel_thread", json_true());

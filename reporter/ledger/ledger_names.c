@@ -45,6 +45,9 @@ static const struct {
 	{ "container", "container.id" },
 	{ "engine", "container.runtime.name" },
 	{ "pod", "k8s.pod.uid" },
+	{ "service", "service.name" },
+	{ "service_instance", "service.instance.id" },
+	{ "environment", "deployment.environment.name" },
 };
 
 const char *ledger_name(const char *key, char buf[LEDGER_NAME_MAX])

@@ -35,6 +35,7 @@ struct sink;
 	X(container, NAME)       \
 	X(cgroup, NAME)          \
 	X(unit, NAME)            \
+	X(service, NAME)         \
 	X(process, NAME)         \
 	X(image, NAME)           \
 	X(trace, TRACE)          \

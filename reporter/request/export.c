@@ -210,8 +210,8 @@ static int export_windows(struct export *e,
 /* --- the catalog ------------------------------------------------------------------------ */
 
 /*
- * Processes with samples in the windows, and their ancestors. Those of a version only
- * have it here; 0: of all. Rows that others refer to are first.
+ * Processes with samples in the windows, and their ancestors. Those of version 3 only, and
+ * of 4 and later ones, have it here; 0: of all. Rows that others refer to are first.
  */
 static const struct {
 	int version;
@@ -331,7 +331,7 @@ static int export_attach(struct export *e)
 	return err;
 }
 
-/* Rows are copied as they are, of this version or the one before. */
+/* Rows are copied as they are, of this version or an earlier one. */
 static int export_version(struct export *e, int *version)
 {
 	sqlite3_stmt *st;
@@ -340,8 +340,8 @@ static int export_version(struct export *e, int *version)
 	if (!err)
 		err = request_db_error(sqlite3_step(st));
 	*version = err ? 0 : sqlite3_column_int(st, 0);
-	if (!err && *version != CATALOG_VERSION &&
-	    *version != CATALOG_VERSION - 1)
+	if (!err &&
+	    (*version > CATALOG_VERSION || *version < CATALOG_SCHEMA_TEXTS - 1))
 		err = -EPROTONOSUPPORT;
 	sqlite3_finalize(st);
 	return err;
@@ -352,10 +352,13 @@ static int export_schema(struct export *e, int version)
 	char sql[96];
 	int err = 0;
 
-	for (int i = 0; i < version && !err; i++)
+	for (int i = 0; i < version && !err; i++) {
 		err = export_exec(e, catalog_schema[i]);
+		if (!err && i + 1 == CATALOG_SCHEMA_TEXTS)
+			err = export_exec(e, catalog_schema_end);
+	}
 	if (!err && version == CATALOG_VERSION)
-		err = export_exec(e, catalog_schema_end);
+		err = export_exec(e, catalog_schema_views);
 	snprintf(sql, sizeof(sql),
 		 "PRAGMA main.application_id = %d; "
 		 "PRAGMA main.user_version = %d",
@@ -395,7 +398,8 @@ static int export_rows(struct export *e)
 	if (!err)
 		err = export_chosen(e);
 	for (size_t i = 0; i < ARRAY_SIZE(export_sql) && !err; i++)
-		if (!export_sql[i].version || export_sql[i].version == version)
+		if (!export_sql[i].version ||
+		    export_sql[i].version == MIN(version, CATALOG_SCHEMA_TEXTS))
 			err = export_exec(e, export_sql[i].sql);
 	return err;
 }

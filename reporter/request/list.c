@@ -35,7 +35,8 @@
 	"'args_cut', i.args_cut, 'cwd', i.cwd, 'uid', i.uid, " \
 	"'gid', i.gid, 'cgroup', i.cgroup, "                   \
 	"'container', i.container, 'engine', i.engine, "       \
-	"'pod', i.pod, 'unit', i.unit, 'build_id', i.build_id"
+	"'pod', i.pod, 'unit', i.unit, 'service', $SERVICE, "  \
+	"'build_id', i.build_id"
 
 #define LIST_LAST                                     \
 	"(SELECT id FROM image WHERE process = p.id " \

@@ -27,7 +27,8 @@
 	"iif(i.args_cut, json('true'), NULL), 'cwd', i.cwd, "          \
 	"'uid', i.uid, 'gid', i.gid, 'cgroup', i.cgroup, "             \
 	"'container', i.container, 'engine', i.engine, 'pod', i.pod, " \
-	"'unit', i.unit, 'entry', p.entry, 'entry_pid', p.entry_pid"
+	"'unit', i.unit, 'service', $SERVICE, "                        \
+	"'entry', p.entry, 'entry_pid', p.entry_pid"
 
 #define PAST_ACCOUNT                                               \
 	"'state', p.state, 'start', rfc3339(p.start_ns), "         \

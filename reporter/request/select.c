@@ -103,6 +103,9 @@ static const char *const select_texts_conditions[QUERY_MATCHERS] = {
 	SELECT_GROUP("x." column " = :t"), \
 		SELECT_GROUP("query_glob(:t, x." column ")")
 
+/* The column of services; before, none has one. */
+#define SELECT_SERVICE_VERSION 5
+
 /* Those that never change tell which windows are needed. */
 static const struct {
 	const char *key;
@@ -110,7 +113,8 @@ static const struct {
 	const char *equal, *like;
 	struct {
 		const char *equal, *like;
-	} texts; /* since version 4; NULL: as before */
+		int since; /* 0: SELECT_TEXTS_VERSION */
+	} later; /* since that version; NULL: as before */
 } select_labels[] = {
 	{ "pid", false, "p.pid = :n", "p.pid = :n", { 0 } },
 	{ "process",
@@ -127,19 +131,24 @@ static const struct {
 	  true,
 	  SELECT_BOTH("comm"),
 	  { SELECT_TEXT("comm", "x.s = :t"),
-	    SELECT_TEXT("comm", "query_glob(:t, x.s)") } },
+	    SELECT_TEXT("comm", "query_glob(:t, x.s)"), 0 } },
 	{ "exe",
 	  true,
 	  "query_exe(:t, i.exe)",
 	  "query_exe(:t, i.exe)",
 	  { SELECT_TEXT("exe", "query_exe(:t, x.s)"),
-	    SELECT_TEXT("exe", "query_exe(:t, x.s)") } },
+	    SELECT_TEXT("exe", "query_exe(:t, x.s)"), 0 } },
 	{ "container",
 	  true,
 	  SELECT_BOTH("container"),
-	  { SELECT_GROUPS("container") } },
-	{ "cgroup", true, SELECT_BOTH("cgroup"), { SELECT_GROUPS("path") } },
-	{ "unit", true, SELECT_BOTH("unit"), { SELECT_GROUPS("unit") } },
+	  { SELECT_GROUPS("container"), 0 } },
+	{ "cgroup", true, SELECT_BOTH("cgroup"), { SELECT_GROUPS("path"), 0 } },
+	{ "unit", true, SELECT_BOTH("unit"), { SELECT_GROUPS("unit"), 0 } },
+	{ "service",
+	  true,
+	  "NULL",
+	  "NULL",
+	  { SELECT_BOTH("service"), SELECT_SERVICE_VERSION } },
 };
 
 static const char *select_label(const struct reporter_query_term *t,
@@ -151,10 +160,11 @@ static const char *select_label(const struct reporter_query_term *t,
 		if (strcmp(select_labels[i].key, query_term_key(t)) != 0 ||
 		    (!labels && select_labels[i].changes))
 			continue;
-		if (version >= SELECT_TEXTS_VERSION &&
-		    select_labels[i].texts.equal)
-			return like ? select_labels[i].texts.like
-				    : select_labels[i].texts.equal;
+		if (version >= (select_labels[i].later.since
+					?: SELECT_TEXTS_VERSION) &&
+		    select_labels[i].later.equal)
+			return like ? select_labels[i].later.like
+				    : select_labels[i].later.equal;
 		return like ? select_labels[i].like : select_labels[i].equal;
 	}
 	return NULL;
@@ -480,7 +490,10 @@ int request_select_life(const char *path, const char *process, int64_t now,
 
 /* --- rows ------------------------------------------------------------------------- */
 
+/* Words in the statements of lists. */
+#define SELECT_WORDS "$"
 #define SELECT_TERMS "$TERMS"
+#define SELECT_SERVICE "$SERVICE"
 
 static int select_rows_step(sqlite3_stmt *st, struct request_select_rows *rows)
 {
@@ -533,11 +546,21 @@ static int select_rows_sql(struct strbuf *sql,
 {
 	const char *p, *from = rows->sql;
 
-	for (; (p = strstr(from, SELECT_TERMS));
-	     from = p + strlen(SELECT_TERMS)) {
+	for (; (p = strpbrk(from, SELECT_WORDS)); from = p) {
 		strbuf_add(sql, from, (size_t)(p - from));
-		strbuf_puts(sql, SELECT_TIME);
-		select_where(sql, o);
+		if (!strncmp(p, SELECT_TERMS, strlen(SELECT_TERMS))) {
+			p += strlen(SELECT_TERMS);
+			strbuf_puts(sql, SELECT_TIME);
+			select_where(sql, o);
+		} else if (!strncmp(p, SELECT_SERVICE,
+				    strlen(SELECT_SERVICE))) {
+			p += strlen(SELECT_SERVICE);
+			strbuf_puts(sql, o->version < SELECT_SERVICE_VERSION
+						 ? "NULL"
+						 : "i.service");
+		} else {
+			strbuf_add(sql, p++, 1);
+		}
 	}
 	strbuf_puts(sql, from);
 	return strbuf_str(sql) ? 0 : -ENOMEM;

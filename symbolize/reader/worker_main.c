@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "symbolize/context/context.h"
 #include "symbolize/demangle.h"
 #include "symbolize/file.h"
 #include "symbolize/names/find.h"
@@ -406,6 +407,22 @@ static int serve_find(struct server *sv, const struct worker_question *q)
 	return worker_reply(sv, q, err, false, sizeof(*out), -1);
 }
 
+/* It is not kept: a process that publishes again has another one. */
+static int serve_context(struct server *sv, const struct worker_question *q)
+{
+	static uint8_t payload[SYMBOLIZER_CONTEXT_MAX];
+	struct worker_context *out = (void *)sv->out;
+	struct symbolizer_src src;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	symbolizer_src_fd(&src, sv->in.fd, q->size);
+	err = symbolizer_src_read(&src, 0, payload, q->size);
+	if (!err)
+		err = symbolizer_context_parse(payload, q->size, &out->context);
+	return worker_reply(sv, q, err, false, sizeof(*out), -1);
+}
+
 static int worker_serve(struct server *sv)
 {
 	const struct worker_question *q = worker_question(&sv->in);
@@ -419,6 +436,8 @@ static int worker_serve(struct server *sv)
 		return serve_names(sv, q);
 	case WORKER_FIND:
 		return serve_find(sv, q);
+	case WORKER_CONTEXT:
+		return serve_context(sv, q);
 	default:
 		return serve_rows(sv, q);
 	}

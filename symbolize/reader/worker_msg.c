@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "symbolize/context/context.h"
 #include "symbolize/elf/slot.h"
 #include "symbolize/reader/worker_msg.h"
 
@@ -114,14 +115,17 @@ const struct worker_question *worker_question(const struct worker_in *in)
 	const struct worker_question *q = (const void *)in->bytes;
 
 	if (in->len < sizeof(*q) || in->fd < 0 || q->head.type < WORKER_IDENT ||
-	    q->head.type > WORKER_FIND || q->n > WORKER_NAMES_MAX ||
-	    q->code > 1 || q->object > 1 || (q->code && q->n % 2) ||
-	    q->units > 1 ||
+	    (q->head.type > WORKER_FIND && q->head.type != WORKER_CONTEXT) ||
+	    q->n > WORKER_NAMES_MAX || q->code > 1 || q->object > 1 ||
+	    (q->code && q->n % 2) || q->units > 1 ||
 	    (q->code && q->head.type == WORKER_ROWS && q->n != 2) ||
 	    in->len != sizeof(*q) + q->n * sizeof(uint64_t))
 		return NULL;
 	if (q->head.type == WORKER_FIND &&
 	    (q->n == 0 || q->code || in->bytes[in->len - 1]))
+		return NULL;
+	if (q->head.type == WORKER_CONTEXT &&
+	    (q->n || q->size > SYMBOLIZER_CONTEXT_MAX))
 		return NULL;
 	return q;
 }
@@ -194,6 +198,17 @@ const struct worker_found *worker_found(const struct worker_in *in)
 	    in->fd >= 0)
 		return NULL;
 	return f;
+}
+
+const struct worker_context *worker_context(const struct worker_in *in)
+{
+	const struct worker_context *c =
+		of_type(in, WORKER_CONTEXT, sizeof(*c));
+
+	if (!c || !answer_ok(in, &c->a, sizeof(*c)) || in->len != sizeof(*c) ||
+	    in->fd >= 0 || !symbolizer_context_valid(&c->context))
+		return NULL;
+	return c;
 }
 
 /* A name within a directory, or an absolute path. */

@@ -10,6 +10,7 @@
  *	NAMES + file			NAMES, one or more
  *	ROWS + file			ROWS (+ memfd)
  *	FIND + file			FIND
+ *	CONTEXT + memfd			CONTEXT
  *	FILE (+ file)			ASK, while it works at one of these
  *	-				KEEP + memfd, while it works at NAMES
  *
@@ -51,6 +52,7 @@ enum worker_type {
 	WORKER_ASK,
 	WORKER_FILE,
 	WORKER_KEEP,
+	WORKER_CONTEXT,
 };
 
 struct worker_head {
@@ -60,7 +62,7 @@ struct worker_head {
 };
 
 /*
- * IDENT, NAMES, ROWS, FIND; vaddrs[n] follow NAMES; n words with a name, whose last
+ * IDENT, NAMES, ROWS, FIND, CONTEXT; vaddrs[n] follow NAMES; n words with a name, whose last
  * byte is 0, follow FIND; with 'code', n / 2 times struct
  * symbolizer_code, of a perf map or jitdump, follow NAMES and ROWS, these one.
  */
@@ -147,6 +149,11 @@ struct worker_found {
 	uint64_t vaddr, size;
 };
 
+struct worker_context {
+	struct worker_answer a;
+	struct symbolizer_context context;
+};
+
 /*
  * A debug file by build id or name, from the 'nth' place on; or, without these, what is
  * kept of the file's units.
@@ -202,6 +209,7 @@ const struct worker_ident *worker_ident(const struct worker_in *in);
 const struct worker_names *worker_names(const struct worker_in *in);
 const struct worker_rows *worker_rows(const struct worker_in *in);
 const struct worker_found *worker_found(const struct worker_in *in);
+const struct worker_context *worker_context(const struct worker_in *in);
 const struct worker_ask *worker_ask(const struct worker_in *in);
 const struct worker_file *worker_file(const struct worker_in *in);
 const struct worker_keep *worker_keep(const struct worker_in *in);

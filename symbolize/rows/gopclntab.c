@@ -9,6 +9,7 @@
 
 #define SECTION ".gopclntab"
 #define SIGRETURN "runtime.sigreturn" /* with a suffix in newer versions */
+#define SYSTEMSTACK "runtime.systemstack"
 
 #define PCS_STEPS_MAX (1U << 26) /* of all together: functions may share one */
 #define DELTA_MAX (INT32_MAX - 8) /* of the stack pointer */
@@ -40,7 +41,8 @@ struct func {
 	uint64_t at; /* from the table's start */
 	uint32_t pcs; /* from the start of the pc tables; 0: there are none */
 	bool root;
-	bool switches; /* its caller is on another stack */
+	bool switches; /* its caller is on another stack: */
+	enum symbolizer_switch how;
 	bool sigreturn; /* signal handlers return to it */
 };
 
@@ -60,17 +62,22 @@ static const char *const root_names[] = {
 	ARCH_GO_ROOTS,	  "runtime.clone",  "runtime.goexit",
 	"runtime.mstart", "runtime.rt0_go", NULL,
 };
-static const char *const switch_names[] = {
-	"gogo",
-	"runtime.asmcgocall",
-	"runtime.gogo",
-	"runtime.mcall",
-	"runtime.morestack",
-	"runtime.nanotime1",
-	"runtime.sigtramp",
-	"runtime.systemstack",
-	"runtime.walltime1",
-	NULL,
+static const struct {
+	const char *name;
+	enum symbolizer_switch how;
+	bool flagged; /* only in versions whose function changes the stack */
+} switches[] = {
+	{ "gogo", SYMBOLIZER_SWITCH_OTHER, false },
+	{ "runtime.asmcgocall", SYMBOLIZER_SWITCH_C, false },
+	{ "runtime.gogo", SYMBOLIZER_SWITCH_OTHER, false },
+	{ "runtime.mcall", SYMBOLIZER_SWITCH_PARK, false },
+	{ "runtime.morestack", SYMBOLIZER_SWITCH_GROW, false },
+	{ "runtime.nanotime1", SYMBOLIZER_SWITCH_VDSO, false },
+	{ "runtime.sigtramp", SYMBOLIZER_SWITCH_OTHER, false },
+	{ SYSTEMSTACK, SYMBOLIZER_SWITCH_CALL, false },
+	{ "runtime.vgetrandom1", SYMBOLIZER_SWITCH_VDSO, true },
+	{ "runtime.walltime1", SYMBOLIZER_SWITCH_VDSO, false },
+	{ "time.now", SYMBOLIZER_SWITCH_VDSO, true },
 };
 
 static bool is_one_of(const char *const *names, const char *name)
@@ -78,6 +85,23 @@ static bool is_one_of(const char *const *names, const char *name)
 	while (*names && strcmp(*names, name) != 0)
 		names++;
 	return *names;
+}
+
+static void name_switch(struct reader *r, struct func *f, const char *name,
+			uint8_t flag)
+{
+	f->switches = false;
+	f->how = SYMBOLIZER_SWITCH_OTHER;
+	for (size_t i = 0; i < ARRAY_SIZE(switches) && !f->switches; i++) {
+		if (strcmp(switches[i].name, name) != 0)
+			continue;
+		f->switches = !switches[i].flagged || (flag & FLAG_SP_WRITE);
+		f->how = switches[i].how;
+	}
+	/* There may be one for each calling convention. */
+	if (!strcmp(name, SYSTEMSTACK) && !r->info->go.tls)
+		arch_go_layout(r->g.e, &r->src[CODE], f->start, f->end,
+			       &r->info->go);
 }
 
 /* Sets the kind of a function by its name and flags. */
@@ -96,7 +120,7 @@ static void name_func(struct reader *r, struct func *f, uint8_t flag)
 	/* It leaves a frame with a return address on both of its stacks. */
 	if (!strcmp(name, "runtime.cgocallback"))
 		flag &= (uint8_t)~FLAG_SP_WRITE;
-	f->switches = is_one_of(switch_names, name);
+	name_switch(r, f, name, flag);
 	f->root = !f->switches &&
 		  (f->start == r->g.e->entry || is_one_of(root_names, name) ||
 		   (flag & FLAG_TOP_FRAME));
@@ -155,6 +179,7 @@ static int add_row(struct reader *r, const struct func *f, uint64_t at,
 		rule.regs[SYMBOLIZER_REG_RA] = (struct symbolizer_value){
 			.from = f->root ? SYMBOLIZER_UNDEFINED
 					: SYMBOLIZER_ELSEWHERE,
+			.n = f->root ? 0 : (int32_t)f->how,
 		};
 	return symbolizer_rows_add(r->b, at, &rule);
 }

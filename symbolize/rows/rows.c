@@ -52,7 +52,14 @@ void symbolizer_rows_info(const struct symbolizer_rows *rows,
 		.file_offset = h->file_offset,
 		.before = h->before,
 		.after = h->after,
+		.by_code = h->by_code != 0,
+		.go = h->go,
 	};
+}
+
+struct symbolizer_go symbolizer_rows_go(const struct symbolizer_rows *rows)
+{
+	return rows->head->go;
 }
 
 const void *symbolizer_rows_bytes(const struct symbolizer_rows *rows,

@@ -78,6 +78,8 @@ void symbolizer_rows_fill(struct symbolizer_rows_build *b);
  */
 bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
 			     uint64_t *next);
+/* The bytes of functions from before symbolizer_rows_fill(). */
+uint64_t symbolizer_rows_covers(const struct symbolizer_rows_build *b);
 /*
  * Notes the first damage: 'at' in its section, 'file_at' in the file. Both
  * strings outlive the making of the table.
@@ -140,5 +142,6 @@ int symbolizer_rows_functions(struct symbolizer_src *src,
 
 /* The first characters of a value as text, by enum symbolizer_from. */
 extern const char *const symbolizer_rows_words[];
+extern const char *const symbolizer_switch_words[];
 
 #endif /* SYMBOLIZE_ROWS_H */

@@ -34,6 +34,8 @@ static bool head_ok(const struct rows_head *h, size_t len)
 	       h->n_pages <= ROWS_PAGES_MAX && (h->base & 0xffff) == 0 &&
 	       (h->n_pages == 0 ||
 		h->base <= UINT64_MAX - (((uint64_t)h->n_pages << 16) - 1)) &&
+	       (symbolizer_go_is_known(&h->go) ||
+		(!h->go.tls && !h->go.curg)) &&
 	       text_ok(h->damage, sizeof(h->damage)) &&
 	       text_ok(h->section, sizeof(h->section));
 }
@@ -56,7 +58,7 @@ static bool item_ok(const struct symbolizer_rows *t,
 	const struct symbolizer_value *v = &item->v;
 	bool has_reg =
 		v->from == SYMBOLIZER_REG || v->from == SYMBOLIZER_AT_REG;
-	bool has_n = v->from >= SYMBOLIZER_REG;
+	bool has_n = v->from >= SYMBOLIZER_ELSEWHERE;
 	bool of_cfa = has_reg || v->from == SYMBOLIZER_PLT ||
 		      v->from == SYMBOLIZER_EXPR;
 
@@ -65,6 +67,8 @@ static bool item_ok(const struct symbolizer_rows *t,
 	    (!has_reg && v->reg != 0) || (!has_n && v->n != 0))
 		return false;
 	switch (v->from) {
+	case SYMBOLIZER_ELSEWHERE:
+		return v->n >= 0 && v->n < SYMBOLIZER_SWITCH_MAX;
 	case SYMBOLIZER_PLT:
 		return v->n >= 0 && v->n <= 15;
 	case SYMBOLIZER_EXPR:

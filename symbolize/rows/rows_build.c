@@ -200,6 +200,15 @@ bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
 	return i && b->base + f[i - 1].end > at;
 }
 
+uint64_t symbolizer_rows_covers(const struct symbolizer_rows_build *b)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < b->n_first; i++)
+		bytes += b->funcs[i].end - b->funcs[i].start;
+	return bytes;
+}
+
 bool symbolizer_rows_gap(const struct symbolizer_rows_build *b, size_t i,
 			 struct symbolizer_rows_gap *gap)
 {
@@ -317,12 +326,14 @@ static void make_head(const struct symbolizer_rows_build *b,
 		.file_offset = info->file_offset,
 		.before = info->before,
 		.after = info->after,
+		.go = info->go,
 		.n_words = (uint32_t)(b->rules.used / sizeof(uint32_t)),
 		.n_rules = b->rules.n,
 		.n_exprs = b->exprs.n,
 		.n_pages = o->n_pages,
 		.n_rows = o->n,
 		.expr_bytes = (uint32_t)b->exprs.used,
+		.by_code = info->by_code,
 	};
 	if (info->damage)
 		snprintf(h->damage, sizeof(h->damage), "%s", info->damage);

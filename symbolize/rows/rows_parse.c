@@ -184,11 +184,16 @@ static int parse_value(struct parser *x, struct word w,
 	const char *at = w.p;
 
 	*v = (struct symbolizer_value){ 0 };
-	for (uint8_t i = SYMBOLIZER_SAME; i <= SYMBOLIZER_ELSEWHERE; i++) {
+	for (uint8_t i = SYMBOLIZER_SAME; i <= SYMBOLIZER_UNDEFINED; i++) {
 		v->from = i;
 		if (rows_word_is(&w, symbolizer_rows_words[i]))
 			return 0;
 	}
+	v->from = SYMBOLIZER_ELSEWHERE;
+	for (v->n = 0; v->n < SYMBOLIZER_SWITCH_MAX; v->n++)
+		if (rows_word_is(&w, symbolizer_switch_words[v->n]))
+			return 0;
+	v->n = 0;
 	if (rows_word_is(&w, "expr"))
 		return rows_parse_bad(x, at, PARSE_LOSSY);
 	for (size_t i = 0; i < ARRAY_SIZE(prefixed); i++) {

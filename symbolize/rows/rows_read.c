@@ -14,6 +14,7 @@
 #include "symbolize/rows/cfi.h"
 #include "symbolize/elf/debugfile.h"
 #include "symbolize/file.h"
+#include "symbolize/rows/flow.h"
 #include "symbolize/rows/gopclntab.h"
 
 #define PE_OMIT 0xff
@@ -161,6 +162,23 @@ static int read_eh_frame(struct rows_file *f)
 	return err;
 }
 
+/* Most of the file has no CFI: it is a C library's, say, and in a static program too. */
+static int read_flow(struct rows_file *f)
+{
+	size_t before = f->b.n_raw;
+	int err;
+
+	symbolizer_rows_fill(&f->b);
+	if (f->info.damage || symbolizer_rows_covers(&f->b) >= f->b.text / 2)
+		return 0;
+	err = symbolizer_elf_tables(&f->elf);
+	if (!err)
+		err = symbolizer_flow(&f->elf, &f->b);
+	f->info.by_code = f->b.n_raw > before;
+	f->any |= f->info.by_code;
+	return err;
+}
+
 static int rows_read_all(struct rows_file *f, const struct symbolizer_ask *ask,
 			 bool known)
 {
@@ -181,6 +199,8 @@ static int rows_read_all(struct rows_file *f, const struct symbolizer_ask *ask,
 		err = symbolizer_rows_start(&f->elf, &f->b);
 	if (!err && known)
 		err = symbolizer_rows_known(&f->elf, &f->b);
+	if (!err && known)
+		err = read_flow(f);
 	if (!err && !f->any)
 		err = -ENODATA;
 	return err;

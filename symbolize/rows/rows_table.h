@@ -40,7 +40,7 @@ struct rows_item {
 #define ROWS_CFA SYMBOLIZER_REGS
 #define ROWS_WORDS_MAX (2 * (SYMBOLIZER_REGS + 1)) /* of a rule */
 #define ROWS_PAGES_MAX 65536U /* of 64 KiB: 32 bits in all */
-#define ROWS_MAGIC 0x3373776f72667070ULL /* changes with what follows */
+#define ROWS_MAGIC 0x3673776f72667070ULL /* changes with what follows */
 
 /*
  * The head of the block. Behind it, without padding: n_words words of items; the
@@ -56,10 +56,12 @@ struct rows_head {
 	uint64_t section_offset, file_offset;
 	uint64_t before, after; /* as in struct symbolizer_rows_info */
 	uint32_t n_words, n_rules, n_exprs, n_pages, n_rows, expr_bytes;
+	uint32_t by_code, pad; /* as in struct symbolizer_rows_info */
+	struct symbolizer_go go;
 	char damage[96], section[24]; /* NUL-terminated; empty: no damage */
 };
 
-_Static_assert(sizeof(struct rows_head) == 208, "no hole in the head");
+_Static_assert(sizeof(struct rows_head) == 224, "no hole in the head");
 
 struct symbolizer_rows {
 	const struct rows_head *head;

@@ -12,7 +12,8 @@
  *            one of these, the frame of a signal handler; end, a gap
  *    VALUE   u, unchanged (of the return address: none, a root); none; c-N, in
  *            memory at CFA-N; cfa-N, that itself; REG, REG+N; *REG+N; expr:HEX;
- *            *expr:HEX; elsewhere (of the return address), on another stack
+ *            *expr:HEX; elsewhere (of the return address), on another stack, and a
+ *            colon and how Go's runtime got from there (SYMBOLIZER_SWITCHES)
  */
 #include <string.h>
 
@@ -20,16 +21,18 @@
 #include "symbolize/rows/rows.h"
 
 const char *const symbolizer_rows_words[] = {
-	[SYMBOLIZER_SAME] = "u",
-	[SYMBOLIZER_UNDEFINED] = "none",
-	[SYMBOLIZER_ELSEWHERE] = "elsewhere",
-	[SYMBOLIZER_REG] = "",
-	[SYMBOLIZER_AT_REG] = "*",
-	[SYMBOLIZER_CFA] = "cfa",
-	[SYMBOLIZER_AT_CFA] = "c",
-	[SYMBOLIZER_PLT] = "plt:",
-	[SYMBOLIZER_EXPR] = "expr:",
+	[SYMBOLIZER_SAME] = "u",	 [SYMBOLIZER_UNDEFINED] = "none",
+	[SYMBOLIZER_ELSEWHERE] = "", /* see symbolizer_switch_words */
+	[SYMBOLIZER_REG] = "",		 [SYMBOLIZER_AT_REG] = "*",
+	[SYMBOLIZER_CFA] = "cfa",	 [SYMBOLIZER_AT_CFA] = "c",
+	[SYMBOLIZER_PLT] = "plt:",	 [SYMBOLIZER_EXPR] = "expr:",
 	[SYMBOLIZER_AT_EXPR] = "*expr:",
+};
+
+const char *const symbolizer_switch_words[] = {
+#define X(name, word) [SYMBOLIZER_SWITCH_##name] = (word),
+	SYMBOLIZER_SWITCHES(X)
+#undef X
 };
 
 /* A rule being written. */
@@ -53,6 +56,9 @@ static void rows_put_full(struct writer *w, const struct symbolizer_value *v)
 {
 	strbuf_puts(w->out, symbolizer_rows_words[v->from]);
 	switch (v->from) {
+	case SYMBOLIZER_ELSEWHERE:
+		strbuf_puts(w->out, symbolizer_switch_words[v->n]);
+		break;
 	case SYMBOLIZER_REG:
 	case SYMBOLIZER_AT_REG:
 		strbuf_puts(w->out, symbolizer_reg_names[v->reg]);

@@ -13,7 +13,8 @@ import urllib.parse
 
 # Of texts that may be anything, or numbers that may be large.
 ANY = {"life", "sample_type", "by", "comm", "thread", "exe", "container", "cgroup",
-       "unit", "process", "image", "under", "entry", "argv", "label_prefix", "labels"}
+       "unit", "process", "image", "under", "entry", "argv", "label_prefix", "labels",
+       "service"}
 FLAGS = {"all", "follow", "early", "id"}
 LONG = "x" * 5000
 

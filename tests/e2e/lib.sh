@@ -59,19 +59,19 @@ check() {
 	shift
 	out=$("$@" 2>&1)
 	rc=$?
-	result "$rc" "$name" || diag "exit status $rc: $*"$'\n'"$out"
+	result "$rc" "$name" || { diag "exit status $rc: $*"$'\n'"$out"; return 1; }
 }
 
-# is NAME GOT WANTED: compares strings.
+# is NAME GOT WANTED: compares strings. It fails if they differ, as those below do.
 is() {
 	[[ $2 == "$3" ]]
-	result $? "$1" || diag "got:    $2"$'\n'"wanted: $3"
+	result $? "$1" || { diag "got:    $2"$'\n'"wanted: $3"; return 1; }
 }
 
 # like NAME GOT REGEX
 like() {
 	[[ $2 =~ $3 ]]
-	result $? "$1" || diag "got:            $2"$'\n'"does not match: $3"
+	result $? "$1" || { diag "got:            $2"$'\n'"does not match: $3"; return 1; }
 }
 
 # num NAME A OPERATOR B: compares numbers, fractions too.
@@ -90,7 +90,7 @@ num() {
 			b += 0
 			exit !holds()
 		}'
-	result $? "$1" || diag "got: ${2:-nothing}, wanted: $3 $4"
+	result $? "$1" || { diag "got: ${2:-nothing}, wanted: $3 $4"; return 1; }
 }
 
 # skip NAME REASON: a test that cannot run here.

@@ -250,8 +250,8 @@ diag "$(jq -c 'select(tostring | test("tag-")) |
 	"$(jq -r '.args[1]' "$T/tags" | sort | uniq -d)"
 is "a hundred lives" "$(jq -r '.args[1]' "$T/tags" | sort -u | wc -l)" 100
 is "with their CPU time and samples" "$(jq -c 'select(.samples == null or
-	.cpu_ns == null or .exit_code != 0 or .start_boot_ns >= .exit_boot_ns)' \
-	"$T/tags")" ""
+	.cpu_ns == null or .exit_code != 0 or .start_boot_ns >= .exit_boot_ns) |
+	[.args[1], .samples, .cpu_ns, .exit_code, .exit_boot_ns - .start_boot_ns]' "$T/tags")" ""
 is "all that a process was" "$(grep -F "\"pid\":$last," "$T/ends" | jq -c "
 	[.exit_code, .execs, [.images[1:][].args[2]]]")" \
 	'[3,3,["exec sh -c \"exec sh -c \\\"exit 3\\\"\"","exec sh -c \"exit 3\"","exit 3"]]'

@@ -171,7 +171,8 @@ fails "a directory" 1 "$T: cannot be opened, or is not a regular" unwind-table "
 objcopy --remove-section=.eh_frame "$T/debug" "$T/no_eh" 2>/dev/null
 objcopy --remove-section=.debug_frame --remove-section=.eh_frame_hdr \
 	"$T/no_eh" "$T/no_cfi" 2>/dev/null
-fails "no CFI" 1 'no_cfi: no unwind information' unwind-table "$T/no_cfi"
+like "no CFI: rows from instructions" \
+	"$("$PROFD" debug unwind-table --stats "$T/no_cfi" 2>&1)" 'made-from instructions'
 cp "$T/lazy" "$T/arm64"
 printf '\267' | dd of="$T/arm64" bs=1 seek=18 conv=notrunc status=none
 # segments FILE COPY HOW: its executable segments become plain ones, or empty; with
@@ -231,6 +232,22 @@ mkdir "$T/rows"
 id_of() {
 	readelf -n "$1" | sed -n 's/.*Build ID: //p'
 }
+# same_rules FILE OTHER: what has a rule in one has the same in the other, which may have
+# rows made from instructions where the first has none.
+same_rules() {
+	python3 - "$@" <<'END'
+import bisect
+import sys
+
+first, other = ([(int(row[0], 16), row[1]) for row in
+                 (line.split(" ", 1) for line in open(name))] for name in sys.argv[1:])
+starts = [row[0] for row in other]
+wrong = [row for row in first if not row[1].startswith("end") and
+         other[bisect.bisect(starts, row[0]) - 1][1] != row[1]]
+print(len(wrong), "differ:", wrong[:3])
+sys.exit(bool(wrong))
+END
+}
 for f in "$T/lazy" "$T/gcc_fp" "$T/static" "$(gcc -print-file-name=libc.so.6)"; do
 	by_hand=$T/rows/$(id_of "$f").rows
 	"$PROFD" debug unwind-table --full "$f" >"$by_hand"
@@ -239,7 +256,7 @@ for f in "$T/lazy" "$T/gcc_fp" "$T/static" "$(gcc -print-file-name=libc.so.6)"; 
 	"$PROFD" debug unwind-table --full --unwind-rows "$T/rows" "$T/nothing" \
 		>"$T/back" 2>"$T/err"
 	result $? "${f##*/}: rows are read back" || diag "$(cat "$T/err")"
-	check "... all of them" cmp "$by_hand" "$T/back"
+	check "... all of them" same_rules "$by_hand" "$T/back"
 	num "... which are many" "$(wc -l <"$T/back")" '>' 10
 	rm "$by_hand"
 done

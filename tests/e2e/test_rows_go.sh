@@ -114,7 +114,7 @@ done
 # functions VALUE: of the return address
 functions() {
 	"$PROFD" debug unwind-table --full "$T/plain" |
-		awk -v value="$1" '$4 == value { print $1 }' |
+		awk -v value="$1" '$4 ~ "^" value "(:|$)" { print $1 }' |
 		addr2line -f -e "$T/plain" | sed -n '1~2p' |
 		sed 's/\.abi0$//' | grep -E '^runtime\.(goexit|mstart|rt0_go|mcall|systemstack|morestack|asmcgocall)$' |
 		sort -u | xargs

@@ -128,7 +128,7 @@ def test_keys():
         for g, w in zip(got, want))
     check("... with the numbers that are printed", same, t)
     check("s: by cum", t.key("s", "sorted by cum"), t)
-    check("p: processes", t.key("p", "by process"), t)
+    check("p: processes", t.key("p", r"by process(.*\n)+.*% +[0-9]+-[0-9a-f]+"), t)
     first = rows_of(t.screen.display)[0][3]
     check("Enter: of one process",
           t.key("\r", f"by function.*only process {re.escape(first)}"), t)

@@ -48,7 +48,7 @@ class H(http.server.BaseHTTPRequestHandler):
 s = http.server.HTTPServer(("127.0.0.1", 0), H)
 threading.Thread(target=s.serve_forever, daemon=True).start()
 with tempfile.TemporaryDirectory() as d:
-    for i in range(100):
+    for i in range(200):
         p = f"{d}/some file {i}"
         with open(p, "w") as f:
             f.write("x" * i)

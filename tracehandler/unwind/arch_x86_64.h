@@ -15,6 +15,8 @@
 #define ARCH_REG_FP 6 /* rbp */
 #define ARCH_REG_SP 7 /* rsp */
 #define ARCH_REG_RA 16
+/* In Go's calls of the vDSO the stack pointer from before, see nanotime1. */
+#define ARCH_REG_GO_SP 12
 
 /* Callee-saved registers, 3.2.1: rbx rbp r12..r15. */
 #define ARCH_SAVED 6

@@ -128,6 +128,7 @@ static void stack_rows(const struct trace_user *u, uint64_t pc,
 		if (offset - seg[i].offset >= seg[i].size)
 			continue;
 		out->rows = table->rows;
+		out->by_code = table->by_code;
 		out->bias = seg[i].vaddr - seg[i].offset + u->at->map.pgoff -
 			    u->at->map.start;
 		out->start =
@@ -220,6 +221,8 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	}
 	if (table && table->state == TRACE_TABLE_HERE)
 		stack_rows(u, pc, table, out);
+	if (out->rows && !u->go.tls)
+		u->go = symbolizer_rows_go(out->rows);
 	if (!table || table->state != TRACE_TABLE_ASKED)
 		return;
 	u->late = true;
@@ -254,6 +257,8 @@ static void stack_walk(struct trace_user *u)
 		.is_code = stack_is_code,
 		.arg = u,
 		.bare = &bare,
+		.by_code = &u->by_code,
+		.go = rec->has_go ? &rec->go : NULL,
 	};
 	size_t max = u->owner->opts->max_frames;
 
@@ -264,6 +269,8 @@ static void stack_walk(struct trace_user *u)
 				  u->owner->pcs, max, &u->why);
 	if (bare && !rec->code && opts->want_code)
 		opts->want_code(opts->arg, rec->head.key.tgid);
+	if (u->go.tls && !rec->has_go && opts->want_go)
+		opts->want_go(opts->arg, rec->head.key.tgid, &u->go);
 	if (!rec->has_stack)
 		u->why = TRACE_END_NONE;
 	else if (u->late && u->take->hurry)
@@ -487,6 +494,7 @@ int trace_stacks_take(struct trace_stacks *s, struct trace_take *take)
 	err = trace_user_walk(&u, s, take);
 	if (err)
 		return err;
+	s->stats->by_code += u.by_code;
 	if (trace_frames_again(s->frames, head, take->image, stack_keys(&u))) {
 		s->stats->stack_root += stack_has_user(&u);
 		return 0;

@@ -63,7 +63,9 @@ struct trace_user {
 	struct trace_place *at; /* the last of them */
 	unsigned int next; /* to be replaced */
 	bool late; /* went without a table */
+	struct symbolizer_go go; /* of the first file that has it */
 	size_t n; /* addresses in owner->pcs */
+	uint32_t by_code; /* as in struct trace_stack */
 	enum trace_end why;
 };
 

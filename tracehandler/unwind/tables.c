@@ -131,6 +131,7 @@ static void trace_tables_here(struct trace_table *e,
 	}
 	e->state = TRACE_TABLE_HERE;
 	e->rows = rows;
+	e->by_code = info.by_code;
 	e->bytes = info.bytes;
 	t->stats->tables_bytes += e->bytes;
 	t->stats->tables++;

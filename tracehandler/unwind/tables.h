@@ -34,6 +34,7 @@ struct trace_table {
 	struct trace_tables *owner; /* NULL: the answer is not needed */
 	struct pm_exe *exe; /* a reference */
 	struct symbolizer_rows *rows; /* HERE */
+	bool by_code; /* as in struct symbolizer_rows_info */
 	size_t bytes;
 	enum trace_table_state state;
 	int err; /* NONE: why; 0: the table is too large */

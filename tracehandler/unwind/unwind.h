@@ -71,7 +71,10 @@ static inline bool trace_piece_read(const struct trace_piece *p, uint64_t at,
 struct trace_stack {
 	const struct abi_regs *regs;
 	struct trace_piece here; /* of the stack that sp is on */
-	struct trace_piece left; /* of the one left for a signal's; or none */
+	struct trace_piece
+		left; /* of the one left for a signal's, or of go; or none */
+	const struct abi_go
+		*go; /* the goroutine that left its stack for g0's; or NULL */
 	bool compat; /* 32-bit code: words of four bytes */
 	const uint8_t *code; /* what is at ip; code_len 0: not known */
 	size_t code_len;
@@ -79,6 +82,7 @@ struct trace_stack {
 	bool (*is_code)(void *arg, uint64_t addr);
 	void *arg; /* its first argument */
 	bool *bare; /* out, or NULL: the interrupted function has no rows */
+	uint32_t *by_code; /* out, or NULL: frames with rows made from instructions */
 };
 
 /* No stack is larger: an address farther from a copy is on another stack. */

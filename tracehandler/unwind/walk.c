@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "tracehandler/unwind/expr.h"
+#include "tracehandler/unwind/goswitch.h"
 #include "tracehandler/unwind/top.h"
 #include "tracehandler/unwind/walk.h"
 
@@ -26,6 +27,8 @@ struct walk {
 	bool exact; /* the frame was interrupted, not in a call */
 	bool found; /* that caller, by the code */
 	bool unsure; /* the interrupted function's caller may be missing */
+	uint32_t by_code; /* frames that were left by such rows */
+	bool switched; /* to the stack of a goroutine */
 };
 
 static bool walk_read_word(void *arg, uint64_t at, uint64_t *out)
@@ -188,7 +191,8 @@ static enum trace_end walk_why_not(const struct walk *w,
 	inside = missing - sp < TRACE_STACK_MAX;
 	if (p->end == ABI_STACK_RING)
 		return TRACE_END_RING;
-	if (inside && missing + ARCH_WORD <= p->start + p->size)
+	if (inside && missing >= p->start &&
+	    missing + ARCH_WORD <= p->start + p->size)
 		return TRACE_END_FAULT; /* in a hole */
 	if (inside && p->end == ABI_STACK_CAP)
 		return TRACE_END_CAP;
@@ -273,8 +277,79 @@ static enum trace_end walk_go_by_fp(struct walk *w,
 	return walk_why_not(w, here ? TRACE_END_NO_CFI : TRACE_END_NO_FP);
 }
 
+/* The rule of the frame at 'pc'; of one that was called, that of the call. */
+static void walk_rule(const struct walk *w, struct trace_rules *rules,
+		      const struct trace_code *at, uint64_t pc,
+		      struct trace_rule *rule)
+{
+	static const struct trace_rule bare = { .kind = TRACE_RULE_USUAL,
+						.cfa_reg = ARCH_REG_SP,
+						.cfa = ARCH_WORD };
+
+	rule->kind = TRACE_RULE_GAP;
+	rule->begins = false;
+	if (at->bare)
+		*rule = bare;
+	else if (at->rows)
+		trace_rules_find(rules, at->rows, pc - !w->exact + at->bias,
+				 !w->exact, rule);
+}
+
+/*
+ * To the caller of a function that changed the stack; 'full' is its rule. Where the
+ * registers are those of another function with the same caller, that is left out.
+ */
+static enum trace_end walk_switch(struct walk *w, struct trace_rules *rules,
+				  struct symbolizer_rule *full)
+{
+	const struct trace_go_frame frame = {
+		.go = w->stack->go,
+		.how = (enum symbolizer_switch)full->regs[RA].n,
+		.exact = w->exact,
+		.cfa = full->cfa.reg == ARCH_REG_SP ? full->cfa.n : 0,
+		.read = walk_read_word,
+		.arg = w,
+	};
+	enum trace_go_step step = TRACE_GO_UNKNOWN;
+	struct trace_rule rule;
+	bool done = true;
+
+	if (!w->switched)
+		step = trace_go_switch(&frame, &w->regs);
+	w->missing = 0;
+	switch (step) {
+	case TRACE_GO_UNKNOWN:
+		return TRACE_END_OTHER;
+	case TRACE_GO_ROOT:
+		return TRACE_END_ROOT;
+	case TRACE_GO_CALLER:
+		w->switched = true;
+		break;
+	case TRACE_GO_RULE:
+		full->regs[RA] =
+			(struct symbolizer_value){ .from = SYMBOLIZER_AT_CFA,
+						   .n = -ARCH_WORD };
+		done = walk_step(w, full);
+		break;
+	case TRACE_GO_WITHIN:
+		w->switched = true;
+		w->exact = true;
+		walk_rule(w, rules, walk_code_at(w, w->regs.v[RA]),
+			  w->regs.v[RA], &rule);
+		w->exact = frame.exact;
+		done = rule.kind == TRACE_RULE_USUAL &&
+		       walk_step_usual(w, &rule);
+		break;
+	}
+	if (!done)
+		return walk_why_not(w, TRACE_END_OTHER);
+	/* Zero would be the root. */
+	return w->regs.v[RA] ? TRACE_END_MAX : TRACE_END_OTHER;
+}
+
 /* To the caller of frame n - 1. TRACE_END_MAX, or why there is none. */
-static enum trace_end walk_go(struct walk *w, const struct trace_code *code,
+static enum trace_end walk_go(struct walk *w, struct trace_rules *rules,
+			      const struct trace_code *code,
 			      const struct trace_rule *rule, size_t n,
 			      bool *signal)
 {
@@ -294,7 +369,7 @@ static enum trace_end walk_go(struct walk *w, const struct trace_code *code,
 		if (full.regs[RA].from == SYMBOLIZER_UNDEFINED)
 			return TRACE_END_ROOT;
 		if (full.regs[RA].from == SYMBOLIZER_ELSEWHERE)
-			return TRACE_END_OTHER;
+			return walk_switch(w, rules, &full);
 		*signal = full.signal;
 		w->rows = code->rows;
 		done = walk_step(w, &full);
@@ -304,24 +379,6 @@ static enum trace_end walk_go(struct walk *w, const struct trace_code *code,
 		return TRACE_END_MAX;
 	return rule->begins ? TRACE_END_ROOT
 			    : walk_why_not(w, TRACE_END_BROKEN);
-}
-
-/* The rule of the frame at 'pc'; of one that was called, that of the call. */
-static void walk_rule(const struct walk *w, struct trace_rules *rules,
-		      const struct trace_code *at, uint64_t pc,
-		      struct trace_rule *rule)
-{
-	static const struct trace_rule bare = { .kind = TRACE_RULE_USUAL,
-						.cfa_reg = ARCH_REG_SP,
-						.cfa = ARCH_WORD };
-
-	rule->kind = TRACE_RULE_GAP;
-	rule->begins = false;
-	if (at->bare)
-		*rule = bare;
-	else if (at->rows)
-		trace_rules_find(rules, at->rows, pc - !w->exact + at->bias,
-				 !w->exact, rule);
 }
 
 /* Nothing that is called is there. */
@@ -352,7 +409,8 @@ static size_t walk_frames(struct walk *w, struct trace_rules *rules,
 			return n;
 		}
 		walk_rule(w, rules, &at, pc, &rule);
-		*why = walk_go(w, &at, &rule, n + 1, &signal);
+		*why = walk_go(w, rules, &at, &rule, n + 1, &signal);
+		w->by_code += at.by_code && rule.kind != TRACE_RULE_GAP;
 		/* A signal's trampoline was not called either. */
 		pcs[n] = pc + (n && (w->exact || signal || rule.begins));
 		n++;
@@ -379,5 +437,7 @@ size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
 	n = walk_frames(&w, rules, pcs, max, why);
 	if (*why == TRACE_END_ROOT && w.unsure)
 		*why = TRACE_END_TOP;
+	if (s->by_code)
+		*s->by_code = w.by_code;
 	return n;
 }

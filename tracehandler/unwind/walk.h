@@ -22,6 +22,7 @@ struct trace_code {
 	uint64_t bias; /* added to an address it gives that in the file */
 	const struct symbolizer_rows *rows; /* or NULL */
 	enum trace_code_state state;
+	bool by_code; /* the rows are made from its instructions */
 	bool bare; /* its functions have nothing on the stack but their return address */
 };
 

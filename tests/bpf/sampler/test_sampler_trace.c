@@ -143,12 +143,13 @@ static long writer_ask(struct writer *w, char what)
 	return strtol(line, NULL, 10);
 }
 
-/* Also after a failure. */
+/* Also after a failure. What is left of its samples is none of the next writer's. */
 static int writer_stop(void **state)
 {
 	if (running) {
 		kill(running, SIGKILL);
 		waitpid(running, NULL, 0);
+		sampler_poll(sampler);
 		sampler_trace_slot(sampler, (uint32_t)running, NULL);
 	}
 	running = 0;

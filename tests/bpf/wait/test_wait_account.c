@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -403,6 +404,8 @@ static void test_exec(void **state)
 #define LIMIT 4096
 #define GREEDY 800
 #define GREEDY_UID 65534
+#define OTHER_UID \
+	65533 /* root's sums are those of the host's processes as well */
 
 static pid_t start_greedy(int fds[2])
 {
@@ -433,14 +436,36 @@ static pid_t start_greedy(int fds[2])
 	_exit(0);
 }
 
+/* A process of another user that sleeps, whose pid is written to *pid. */
+static pid_t start_other(pid_t *pid)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child)
+		return child;
+	if (setresuid(OTHER_UID, OTHER_UID, OTHER_UID))
+		_exit(1);
+	child = fork();
+	if (!child) {
+		sleep_ms(10);
+		_exit(0);
+	}
+	*pid = child;
+	_exit(waitpid(child, &status, 0) != child || status);
+}
+
 static void test_bounds(void **state)
 {
 	struct abi_wait_counters c, later;
 	uint64_t kept = 0;
 	const char *what;
-	int fds[2];
-	pid_t greedy, pid;
+	int fds[2], status;
+	pid_t greedy, other, *pid;
 
+	pid = mmap(NULL, sizeof(*pid), PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(pid, MAP_FAILED);
 	close_sums(state);
 	assert_int_equal(waiting_sums_new(&sums, LIMIT, false, &what), 0);
 	assert_int_equal(pipe(fds), 0);
@@ -454,13 +479,17 @@ static void test_bounds(void **state)
 	assert_true(c.refused);
 	assert_true(c.used < LIMIT * 7 / 8);
 	/* Another user has all of its time in sums of its own. */
-	pid = fork();
-	if (!pid) {
-		sleep_ms(10);
-		_exit(0);
+	other = start_other(pid);
+	assert_int_equal(waitpid(other, &status, 0), other);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < WAIT_SECONDS * 10; i++) {
+		read_sums();
+		if (sum_of(*pid, ABI_WAIT_SLEEP).ns >= 10 * MSEC)
+			break;
+		sleep_ms(100);
 	}
-	reap(pid);
-	assert_true(sum_of(pid, ABI_WAIT_SLEEP).ns >= 10 * MSEC);
+	assert_true(sum_of(*pid, ABI_WAIT_SLEEP).ns >= 10 * MSEC);
+	munmap(pid, sizeof(*pid));
 	/* What was refused is not lost, but nobody's. */
 	for (const struct waiting_sum *s = got; s < got + n_got; s++)
 		if (!s->key.tgid)

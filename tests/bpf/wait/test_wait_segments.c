@@ -230,7 +230,7 @@ static void test_sleep(void **state)
 	from = run(&pid, 1);
 	check_waker(pid, from,
 		    ABI_WAIT_WHAT(SYS_nanosleep, ABI_WAIT_SLEEP, ABI_FD_NONE),
-		    ROUNDS, ABI_WAKER_IRQ, 0);
+		    ROUNDS - 5, ABI_WAKER_IRQ, 0);
 }
 
 static void *hand_off(void *arg)

@@ -6,6 +6,8 @@
  */
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "tests/bpf/watch/test_watch_tcp.h"
@@ -272,6 +274,99 @@ static void dropped_on_its_way_out(void **state)
 	back();
 }
 
+/* What comes over loopback is received by the second CPU, which is interrupted for it. */
+static bool received_by_another(void)
+{
+	static const char file[] = "/sys/class/net/lo/queues/rx-0/rps_cpus";
+	int status, fd;
+	pid_t pid = fork();
+
+	if (!pid) { /* sysfs shows the network of who mounts it */
+		if (unshare(CLONE_NEWNS) ||
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("sysfs", "/sys", "sysfs", 0, NULL))
+			_exit(1);
+		fd = open(file, O_WRONLY | O_CLOEXEC);
+		_exit(write(fd, "2", 1) != 1);
+	}
+	return waitpid(pid, &status, 0) == pid && !status;
+}
+
+static void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+/* Drops packets all the time: those that are in a queue when it is closed. */
+static pid_t drop_always(int cpu)
+{
+	pid_t pid = fork();
+	int fds[2];
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	run_on(cpu);
+	while (!socketpair(AF_UNIX, SOCK_DGRAM, 0, fds)) {
+		while (send(fds[0], "", 1, MSG_DONTWAIT) == 1)
+			;
+		close(fds[0]);
+		close(fds[1]);
+	}
+	_exit(1);
+}
+
+/* Datagrams that nobody receives, until the kernel has skipped the program. */
+static void drop_in_interrupts(size_t name)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage a;
+	socklen_t len = loopback(&a, AF_INET, 9);
+
+	for (int i = 0; !watch_lost(sub, name); i++) {
+		assert_true(i < WAIT_SECONDS * 100);
+		for (int k = 0; k < 20; k++) {
+			sendto(fd, "", 1, 0, (void *)&a, len);
+			usleep(50);
+		}
+		collect();
+	}
+	close(fd);
+}
+
+/* A hook of what is interrupted by the same does not run: it counts as a loss. */
+static void skipped_by_the_kernel(void **state)
+{
+	struct watch_stats before, after;
+	cpu_set_t all;
+	size_t name;
+	pid_t pid;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	if (CPU_COUNT(&all) < 2)
+		skip();
+	assert_true(own_net());
+	assert_true(received_by_another());
+	start("tcp_drop", of_port);
+	for (name = 0; strcmp(watch_name(name)->name, "tcp_drop") != 0; name++)
+		;
+	watch_stats(watch, &before);
+	pid = drop_always(1);
+	run_on(0);
+	drop_in_interrupts(name);
+	watch_stats(watch, &after);
+	assert_int_equal(after.skipped - before.skipped, watch_lost(sub, name));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	stop();
+	back();
+}
+
 /* --- whose budget ------------------------------------------------------------- */
 
 static bool of_my_signals(void *arg, const struct watch_event *e)
@@ -319,6 +414,7 @@ int main(void)
 		cmocka_unit_test(a_time_out),
 		cmocka_unit_test(a_storm_of_no_process),
 		cmocka_unit_test(dropped_on_its_way_out),
+		cmocka_unit_test(skipped_by_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

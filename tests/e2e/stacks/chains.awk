@@ -3,7 +3,6 @@
 #   mode NAME COUNT    right stacks of that mode
 #   only NAME COUNT    right stacks without one: start, exit, beginnings of threads
 #   exec - COUNT       samples inside execve, or after the memory was given back
-#   bare - COUNT       -v libc=musl: the leaf lies in musl, which has no CFI
 #   bad CHAIN COUNT    the rest
 #   ends REASON COUNT  of all, stacks with that last frame
 # -v prog: path of the program; -v kind: modes, throw, rust or go; -v names: what nm -n says of its twin with
@@ -166,14 +165,15 @@ function rust_modes(	below) {
 	mode("rest", "(V )?L " below)
 }
 
-# Goroutines end in goexit; what runs on a thread's own stack in what switched to
-# it, which says so, or in the thread's start.
-function go_modes(	own, switched) {
+# Goroutines end in goexit, also below what runs on a thread's own stack. There the
+# scheduler has no goroutine, and ends in what called it; or in the thread's start.
+# "lost" are stacks whose goroutine was not found.
+function go_modes(	own, change, goroutine) {
 	own = "runtime\\.goexit(\\.abi0)?"
-	switched = "((V )?L )?(runtime\\.(mstart0|mstart1|mstartm0) )*" \
-		"(runtime\\.(mcall|systemstack|morestack|asmcgocall|sigtramp)" \
-		"(\\.abi0)? \\[another_stack\\]|" \
-		"runtime\\.(mstart|rt0_go|clone)(\\.abi0)?|_rt0_amd64_linux)"
+	change = "runtime\\.(mcall|systemstack|morestack|asmcgocall)(\\.abi0)? "
+	goroutine = "(main\\.(stSpin|stSort\\.func1|stSort|cpuTime|_Cfunc[^ ]*|stCall|" \
+		"stGo|stBack) |main\\.stDeep(\\*[0-9]+)? |L )*" \
+		"((main\\.stWorker main\\.main\\.func1|main\\.main L) )?" own
 	mode("deep", "((L )?main\\.stSpin )?main\\.stDeep\\*21 " \
 		"main\\.main L " own)
 	mode("deep", "((L )?main\\.stSpin )?main\\.stDeep\\*101 " \
@@ -183,12 +183,18 @@ function go_modes(	own, switched) {
 	mode("rest", "(V )?(L )?(main\\.cpuTime )?(main\\.stDeep(\\*[0-9]+)? )?(main\\.stWorker main\\.main\\.func1|" \
 		"main\\.main L) " own)
 	mode("go", "(L )?main\\.stGo main\\.stCall main\\.main L " own)
-	mode("c", "((L )?st_spin )?st_c(_back)? (L )?runtime\\.asmcgocall(\\.abi0)? " \
-		"\\[another_stack\\]")
+	mode("c", "((L )?st_spin )?st_c(_back)? (L )?" change "L " \
+		"(main\\._Cfunc_st_c(_back)?(\\.abi0)? )?main\\.stCall main\\.main L " own)
 	mode("back", "(L )?main\\.stGo (main\\.stBack )?L (runtime\\.systemstack_switch(\\.abi0)? L )?" \
 		"main\\._Cfunc_st_c_back(\\.abi0)? main\\.stCall main\\.main L " own)
 	mode("rest", "(L )?(main\\._Cfunc[^ ]* )?(main\\.stCall )?main\\.main L " own)
-	mode("switched", switched)
+	mode("switched", "((V )?L )?" change goroutine)
+	mode("scheduler", "(V )?L runtime\\.(mcall|morestack)(\\.abi0)?")
+	mode("scheduler", "((V )?L )?(runtime\\.(mstart0|mstart1|mstartm0) )*" \
+		"(runtime\\.(mstart|rt0_go|clone)(\\.abi0)?|_rt0_amd64_linux)")
+	mode("lost", "(V )?(L )?(st_spin )?(st_c(_back)? (L )?)?" \
+		"((runtime\\.(sigtramp|mstart0|mstart1|mstartm0)(\\.abi0)?|" change ") ?)*" \
+		"\\[another_stack\\]")
 	mode("runtime", "L " own)
 	mode("thread", "(V )?L")
 }
@@ -207,10 +213,8 @@ BEGIN {
 	}
 	end = " main L _start"
 	root = " L"
-	if (libc == "musl") {
-		end = " main( L)?( _start_c)?( _start)?( \\[[^ ]*)?"
-		root = "( L)?( \\[[^ ]*)?"
-	}
+	if (libc == "musl") # the call of main() is known as a root
+		end = " main L( _start_c)?( _start)?"
 	go_words = "^(main\\.|runtime\\.(goexit|mstart|mcall|systemstack|" \
 		"asmcgocall|rt0_go|morestack|sigreturn)|_rt0_amd64_linux$)"
 	if (kind == "throw")
@@ -238,8 +242,6 @@ $7 == prog {
 		}
 	if (c ~ /^((V )?L )?(main L )?_start$/ || c ~ /^L st_mode_threads /)
 		only["start"] += $1
-	else if (libc == "musl" && c ~ /^(V )?L( st_[a-z_]*| \[[^ ]*)*$/)
-		bare += $1
 	else
 		bad[c] += $1
 }
@@ -250,7 +252,6 @@ END {
 	for (c in only)
 		print "only", c, only[c]
 	print "exec", "-", exec + 0
-	print "bare", "-", bare + 0
 	for (c in bad)
 		print "bad", c, bad[c]
 	for (c in ends)

@@ -53,7 +53,6 @@ func stWorker(c chan int) {
 			stSort()
 		}
 	}
-	c <- 0
 }
 
 func main() {

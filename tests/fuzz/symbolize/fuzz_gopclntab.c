@@ -2,7 +2,8 @@
 /*
  * Fuzz target: Go's own unwind table. The first byte says which version's mark
  * it begins with; the rest is what follows mark and sizes, in a file without
- * section headers whose code has both kinds of prologues.
+ * section headers whose code has both kinds of prologues, and that of
+ * runtime.systemstack.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -27,6 +28,9 @@ static void put_code(uint8_t *code)
 		code[i] = 0x55;
 		memcpy(code + i + 0x14, "\x48\x89\x6c\x24\x20", 5);
 		memcpy(code + i + 0x24, "\x48\x89\xac\x24\x80\0\0\0", 8);
+		memcpy(code + i + 0x2c, "\x64\x48\x8b\4\x25\xf8\xff\xff\xff",
+		       9);
+		memcpy(code + i + 0x35, "\x48\x3b\x83\xb8\0\0\0", 7);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "symbolize/context/context.h"
 #include "symbolize/reader/worker_msg.h"
 
 static struct worker_in in;
@@ -61,6 +62,7 @@ static void read_all(uint64_t vaddr)
 	const struct worker_hello *hello = worker_hello(&in);
 	const struct worker_rows *rows = worker_rows(&in);
 	const struct worker_keep *keep = worker_keep(&in);
+	const struct worker_context *context = worker_context(&in);
 	const struct worker_ask *ask = worker_ask(&in);
 	struct symbolizer_rows *table;
 	uint8_t sum = 0;
@@ -75,6 +77,8 @@ static void read_all(uint64_t vaddr)
 		abort();
 	if (hello)
 		touch(hello->what);
+	if (context && !symbolizer_context_valid(&context->context))
+		abort();
 	if (ask && (strchr(ask->name, '/') || strlen(ask->name) > 255))
 		abort();
 	worker_file(&in);
@@ -115,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(msg, data + 3, len);
 	if (data[0] & 1)
 		worker_send(pair[0], head,
-			    (enum worker_type)(data[1] % (WORKER_KEEP + 1)),
+			    (enum worker_type)(data[1] % (WORKER_CONTEXT + 1)),
 			    len, head->job, data[0] & 2 ? pair[0] : -1);
 	else if (send(pair[0], msg, len, 0) != (ssize_t)len)
 		abort();

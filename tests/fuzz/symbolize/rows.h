@@ -24,6 +24,8 @@ static inline void check_value(const struct symbolizer_rows *rows,
 	size_t len, sum = 0;
 
 	must(v->from <= SYMBOLIZER_AT_EXPR && v->reg < SYMBOLIZER_REG_RA);
+	must(v->from != SYMBOLIZER_ELSEWHERE ||
+	     (v->n >= 0 && v->n < SYMBOLIZER_SWITCH_MAX));
 	if (v->from != SYMBOLIZER_EXPR && v->from != SYMBOLIZER_AT_EXPR)
 		return;
 	p = symbolizer_rows_expr(rows, v->n, &len);

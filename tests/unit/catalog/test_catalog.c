@@ -16,7 +16,7 @@ static void a_new_file_says_what_it_is(void **state)
 
 	open_catalog();
 	assert_rows("PRAGMA application_id", "1886545508");
-	assert_rows("PRAGMA user_version", "4");
+	assert_rows("PRAGMA user_version", "5");
 	assert_rows("PRAGMA journal_mode", "wal");
 	assert_rows("PRAGMA auto_vacuum", "2");
 	assert_rows("SELECT boot_id FROM boot",

@@ -282,7 +282,7 @@ static void version_2_is_brought_up(void **state)
 	open_catalog();
 	assert_null(catalog_problem(catalog));
 	close_catalog();
-	assert_rows("PRAGMA user_version", "4");
+	assert_rows("PRAGMA user_version", "5");
 	assert_rows("SELECT window, image, cgroup, samples, cpu_ns FROM "
 		    "window_image",
 		    "1|1|0|4|40");

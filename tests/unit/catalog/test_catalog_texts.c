@@ -321,7 +321,7 @@ static void version_3_is_converted(void **state)
 	strcpy(before[1], rows(IMAGE));
 	open_catalog();
 	assert_null(catalog_problem(catalog));
-	assert_rows("PRAGMA user_version", "4");
+	assert_rows("PRAGMA user_version", "5");
 	assert_rows(PROCESS, before[0]);
 	assert_rows(IMAGE, before[1]);
 	assert_rows("SELECT id, path, seen_ns, unit FROM cgroup ORDER BY id",
@@ -416,8 +416,82 @@ static void a_conversion_that_was_interrupted_goes_on(void **state)
 	assert_string_equal(rows(SUMS), sums);
 	open_catalog();
 	close_catalog();
-	assert_rows("PRAGMA user_version", "4");
+	assert_rows("PRAGMA user_version", "5");
 	assert_string_equal(rows(SUMS), sums);
+}
+
+/* --- version 4 -------------------------------------------------------------------------- */
+
+static const char version_4[] =
+	"PRAGMA application_id = 1886545508; PRAGMA user_version = 4;"
+	"INSERT INTO boot VALUES(1, '01020300-0000-0000-0000-000000000000');"
+	"INSERT INTO text VALUES(1, 'sh', 0);"
+	"INSERT INTO program VALUES(1, 1, 0, 0, 0, 0, 0, 0);"
+	"INSERT INTO process_row(id, boot, pid, start_boot_ns, seen) "
+	"VALUES(1, 1, 7, 5000000007, 0);"
+	"INSERT INTO image_row(id, process, exec, program) VALUES(1, 1, 0, 1)";
+
+static void make_version_4(void)
+{
+	sqlite3 *db;
+
+	make_archive();
+	assert_int_equal(sqlite3_open(path_of(CATALOG_FILE), &db), SQLITE_OK);
+	for (int i = 0; i < CATALOG_SCHEMA_TEXTS; i++)
+		assert_int_equal(sqlite3_exec(db, catalog_schema[i], NULL, NULL,
+					      NULL),
+				 SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, catalog_schema_end, NULL, NULL, NULL),
+			 SQLITE_OK);
+	if (sqlite3_exec(db, version_4, NULL, NULL, NULL))
+		fail_msg("%s", sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+static void version_4_gets_services(void **state)
+{
+	struct pm_image old = process(7, 0, PM_REAPED);
+	struct pm_image new = process(8, 0, PM_REAPED);
+
+	make_version_4();
+	open_catalog();
+	assert_null(catalog_problem(catalog));
+	assert_rows("PRAGMA user_version", "5");
+	assert_rows("SELECT id, comm, service IS NULL FROM image", "1|sh|1");
+	new.info.service = "shop";
+	catalog_ended(catalog, &old);
+	catalog_ended(catalog, &new);
+	close_catalog();
+	assert_rows("SELECT pid, service FROM image i JOIN process p "
+		    "ON p.id = i.process ORDER BY pid",
+		    "7| 7| 8|shop");
+	assert_rows("SELECT count(*) FROM images WHERE service = 'shop'", "1");
+	/* Once. */
+	open_catalog();
+	assert_null(catalog_problem(catalog));
+	close_catalog();
+	assert_rows("PRAGMA integrity_check", "ok");
+}
+
+/* A row that is written again without one keeps it. */
+static void a_service_stays_known(void **state)
+{
+	struct pm_image img = process(7, 0, PM_ALIVE);
+
+	open_catalog();
+	processes[0] = &img;
+	img.info.service = "shop";
+	write_all();
+	img.info.service = NULL;
+	img.process.samples = ++img.info.samples;
+	write_all();
+	assert_rows("SELECT service FROM image", "shop");
+	img.info.service = "cart";
+	img.process.samples = ++img.info.samples;
+	write_all();
+	close_catalog();
+	processes[0] = NULL;
+	assert_rows("SELECT service FROM image", "cart");
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, catalog_setup, teardown)
@@ -435,6 +509,8 @@ int main(void)
 		T(version_3_is_converted),
 		T(many_rows_are_converted_in_steps),
 		T(a_conversion_that_was_interrupted_goes_on),
+		T(version_4_gets_services),
+		T(a_service_stays_known),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

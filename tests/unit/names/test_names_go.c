@@ -5,7 +5,7 @@
  */
 #include "symbolize/file.h"
 #include "symbolize/names/source.h"
-#include "tests/unit/symbolize/test_rows.h"
+#include "tests/unit/rows/test_rows.h"
 
 #define PCLN 0x200000ULL /* the table, and inlined calls behind it */
 #define DATA 0x300000ULL

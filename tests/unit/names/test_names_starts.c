@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "symbolize/names/names.h"
-#include "tests/unit/symbolize/test_rows.h"
+#include "tests/unit/rows/test_rows.h"
 
 /* The sources of one file. */
 struct fixture {

@@ -304,6 +304,43 @@ static void more_pairs_than_the_limit_are_counted(void **state)
 				      "were too many: 10"));
 }
 
+/* --- services --------------------------------------------------------------------- */
+
+/* It is read after the samples; in a window that is closed nothing changes. */
+static void a_service_is_that_of_the_end_of_the_window(void **state)
+{
+	struct pm_image img = image(1, 100, EXE_A),
+			other = image(2, 101, EXE_A);
+	struct reporter_frame f = frame(EXE_A, 0x401234, 0x401200, "work");
+	static const char *const services[] = { "shop", "cart" };
+	const Perftools__Profiles__Profile *p;
+	const char *service;
+
+	start(options());
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) {
+		add(&img, T0 + i * 70 * SEC, 100, "alpha", &f, 1);
+		add(&img, T0 + i * 70 * SEC + SEC, 100, "alpha", &f, 1);
+		add(&other, T0 + i * 70 * SEC, 101, "alpha", &f, 1);
+		img.info.service = services[i];
+		reporter_describe(t.r, &img);
+		reporter_advance(t.r, T0 + i * 70 * SEC + 65 * SEC);
+		settle();
+	}
+	finish(T0 + 150 * SEC);
+	for (int i = 0; i < t.written; i++) {
+		p = checked(t.path[i]);
+		assert_int_equal(p->n_sample, 2);
+		for (size_t k = 0; k < p->n_sample; k++) {
+			service = pprof_label(p, p->sample[k], "service");
+			if (pprof_label_num(p, p->sample[k], "pid") == 100)
+				assert_string_equal(service, services[i]);
+			else
+				assert_null(service);
+		}
+	}
+	assert_int_equal(t.written, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +352,7 @@ int main(void)
 		T(a_live_profile_can_choose_a_trace),
 		T(a_side_file_has_each_pair_once),
 		T(more_pairs_than_the_limit_are_counted),
+		T(a_service_is_that_of_the_end_of_the_window),
 #undef T
 	};
 

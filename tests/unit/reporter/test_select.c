@@ -287,6 +287,64 @@ static void rows_have_names(void **state)
 	}
 }
 
+static bool add_service(void *arg, int64_t number, const char *text)
+{
+	char *out = arg;
+
+	sprintf(out + strlen(out), "%d:%s ", (int)number, text);
+	return true;
+}
+
+/* Before version 5 no image has a service. */
+static void images_have_services(void **state)
+{
+	static const struct {
+		const char *value, *images, *before;
+	} cases[] = {
+		{ "shop", "4:shop 5:shop ", "" },
+		{ "s*", "4:shop 5:shop ", "" },
+		{ "!shop", "3:- 6:- 7:cart ", "3:- 4:- 5:- 6:- 7:- " },
+	};
+	const char *const archives[] = { dir_4, dir_3 };
+	struct reporter_query_terms t = { 0 };
+	const char *want;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path_in(dir_4), &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db,
+				      "UPDATE image_row SET service = "
+				      "iif(id < 6, 'shop', 'cart') "
+				      "WHERE id IN (4, 5, 7)",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
+	sqlite3_close(db);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		const struct request_select_opts opts = {
+			.path = archives[i % 2],
+			.terms = &t,
+			.span = { 0, 1000 },
+		};
+		char found[128] = "";
+		struct request_select_rows rows = {
+			.sql = "SELECT i.id, ifnull($SERVICE, '-') FROM "
+			       "image i JOIN process p ON p.id = i.process "
+			       "WHERE i.id BETWEEN 3 AND 7 AND $TERMS "
+			       "ORDER BY i.id",
+			.row = add_service,
+			.arg = found,
+		};
+
+		assert_int_equal(reporter_query_terms_parse(&t, "service",
+							    cases[i / 2].value,
+							    &want),
+				 0);
+		assert_int_equal(request_select_rows(&opts, &rows), 0);
+		assert_string_equal(found, i % 2 ? cases[i / 2].before
+						 : cases[i / 2].images);
+		reporter_query_terms_fini(&t);
+	}
+}
+
 static void few_windows_are_enough(void **state)
 {
 	static const struct {
@@ -392,6 +450,7 @@ int main(void)
 		{ "version 3", terms_choose, NULL, NULL, dir_3 },
 		{ "version 4", terms_choose, NULL, NULL, dir_4 },
 		cmocka_unit_test(rows_have_names),
+		cmocka_unit_test(images_have_services),
 		cmocka_unit_test(few_windows_are_enough),
 		cmocka_unit_test(lives),
 		cmocka_unit_test(a_selection_ends_when_told),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The code that symbolize knows by its instructions, on x86-64. */
-#include "tests/unit/symbolize/test_rows.h"
+#include "tests/unit/rows/test_rows.h"
 
 static struct symbolizer_rows_build begin(void)
 {

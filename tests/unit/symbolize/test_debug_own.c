@@ -121,6 +121,8 @@ static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
 	w->err = err;
 	if (!err)
 		symbolizer_rows_info(rows, &info);
+	if (info.by_code) /* no debug file was used */
+		w->err = -ENODATA;
 	for (size_t i = 0; i < info.rows; i++) {
 		uint16_t id = symbolizer_rows_at(rows, i, &at);
 

@@ -98,6 +98,31 @@ static void test_code(void **state)
 	assert_int_equal(trace_record_parse(r.buf, r.len, &out), -EINVAL);
 }
 
+static void test_go(void **state)
+{
+	struct abi_go go = { ABI_GO_VDSO, 1, 2, 3, 4, 5, 6 };
+	struct trace_record out;
+	struct rec r;
+	void *p;
+
+	make(&r);
+	assert_int_equal(trace_record_parse(r.buf, r.len, &out), 0);
+	assert_false(out.has_go);
+	p = part(&r, ABI_PART_GO, sizeof(go));
+	memcpy(p, &go, sizeof(go));
+	finish(&r);
+	assert_int_equal(trace_record_parse(r.buf, r.len, &out), 0);
+	assert_true(out.has_go);
+	assert_memory_equal(&out.go, &go, sizeof(go));
+	go.state = ABI_GO_MAX;
+	memcpy(p, &go, sizeof(go));
+	assert_int_equal(trace_record_parse(r.buf, r.len, &out), -EINVAL);
+	make(&r);
+	part(&r, ABI_PART_GO, sizeof(go) - 8);
+	finish(&r);
+	assert_int_equal(trace_record_parse(r.buf, r.len, &out), -EINVAL);
+}
+
 /* A second stack is the one left for a signal's. */
 static void test_two_stacks(void **state)
 {
@@ -224,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_code),
+		cmocka_unit_test(test_go),
 		cmocka_unit_test(test_two_stacks),
 		cmocka_unit_test(test_header_alone),
 		cmocka_unit_test(test_every_truncation),

@@ -7,7 +7,8 @@
  * Rows of a file: [0x11000, 0x12000) has frames of 32 bytes, the next page has
  * outermost frames, and a gap follows.
  */
-static struct symbolizer_rows *make_rows_ending(enum symbolizer_from ra)
+static struct symbolizer_rows *make_rows_of(enum symbolizer_from ra,
+					    struct symbolizer_go go)
 {
 	struct symbolizer_rule rule = {
 		.cfa = { SYMBOLIZER_REG, ABI_REG_SP, 0, 32 },
@@ -15,7 +16,7 @@ static struct symbolizer_rows *make_rows_ending(enum symbolizer_from ra)
 			  [16] = { SYMBOLIZER_AT_CFA, 0, 0, -8 } },
 	};
 	struct symbolizer_rows_build b = { .base = 0x10000, .n_exec = 1 };
-	struct symbolizer_rows_info info = { 0 };
+	struct symbolizer_rows_info info = { .go = go };
 	struct symbolizer_rows *rows = NULL;
 	int err = 0;
 
@@ -29,6 +30,11 @@ static struct symbolizer_rows *make_rows_ending(enum symbolizer_from ra)
 	assert_int_equal(symbolizer_rows_end(&b, &info, &rows), 0);
 	symbolizer_rows_build_fini(&b);
 	return rows;
+}
+
+static struct symbolizer_rows *make_rows_ending(enum symbolizer_from ra)
+{
+	return make_rows_of(ra, (struct symbolizer_go){ 0 });
 }
 
 static struct symbolizer_rows *make_rows(void)
@@ -147,6 +153,53 @@ static void test_another_stack(void **state)
 	assert_non_null(strstr(f->out.text[0], "[another stack];"));
 	assert_int_equal(f->st.stack_other, 1);
 	assert_int_equal(f->st.stack_root, 0);
+	finish_all(f);
+}
+
+static struct {
+	unsigned int n;
+	uint32_t tgid;
+	struct symbolizer_go go;
+} wanted;
+
+static void on_want_go(void *arg, uint32_t tgid, const struct symbolizer_go *go)
+{
+	wanted.n++;
+	wanted.tgid = tgid;
+	wanted.go = *go;
+}
+
+/* The part that a sample of Go needs is requested until samples have it. */
+static void test_go_is_wanted(void **state)
+{
+	struct abi_go go = { .state = ABI_GO_NONE };
+	struct fixture *f = begin((struct trace_opts){ .want_go = on_want_go });
+	unsigned int n;
+	struct rec r;
+
+	memset(&wanted, 0, sizeof(wanted));
+	pm.hold_rows = true;
+	tables_sample(&r, 100);
+	give(f, &r);
+	assert_int_equal(wanted.n, 0);
+	answer_rows(0, make_rows_of(SYMBOLIZER_UNDEFINED,
+				    (struct symbolizer_go){ -72, 184 }));
+	answer_rows(0, make_rows());
+	tick(f, 2 * MS);
+	assert_true(wanted.n > 0);
+	assert_int_equal(wanted.tgid, ((struct abi_sample *)r.buf)->key.tgid);
+	assert_int_equal(wanted.go.tls, -72);
+	assert_int_equal(wanted.go.curg, 184);
+	n = wanted.n;
+	tables_sample(&r, 200);
+	give(f, &r);
+	assert_true(wanted.n > n);
+	n = wanted.n;
+	tables_sample(&r, 300);
+	part(&r, ABI_PART_GO, &go, sizeof(go), NULL, 0);
+	finish(&r, 300, 0);
+	give(f, &r);
+	assert_int_equal(wanted.n, n);
 	finish_all(f);
 }
 
@@ -315,6 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_another_stack),
+		cmocka_unit_test(test_go_is_wanted),
 		cmocka_unit_test(test_waits_for_tables),
 		cmocka_unit_test(test_tables_hurry),
 		cmocka_unit_test(test_tables_late),

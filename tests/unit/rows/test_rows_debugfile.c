@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 #include "symbolize/elf/debugfile.h"
-#include "tests/unit/symbolize/test_rows.h"
+#include "tests/unit/rows/test_rows.h"
 
 #define ID "\x01\x02\x03\x04\x05\x06\x07\x08"
 #define OTHER_ID "\x01\x02\x03\x04\x05\x06\x07\x09"

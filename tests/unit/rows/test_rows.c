@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What call frame information means as unwind rows: instructions, tables. */
-#include "tests/unit/symbolize/test_rows.h"
+#include "tests/unit/rows/test_rows.h"
 
 /* --- functions, gaps, neighbours --------------------------------------------- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A table as bytes, and the bytes of a stranger as a table. */
 #include "symbolize/rows/rows_table.h"
-#include "tests/unit/symbolize/test_rows.h"
+#include "tests/unit/rows/test_rows.h"
 
 /* A table with a bit of everything, over three pages, with damage. */
 static struct symbolizer_rows *rich(void)

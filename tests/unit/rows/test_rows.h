@@ -260,7 +260,8 @@ static inline void put_value(struct strbuf *out,
 	strbuf_puts(out, forms[v->from]);
 	if (v->from == SYMBOLIZER_REG || v->from == SYMBOLIZER_AT_REG)
 		strbuf_printf(out, "%d", v->reg);
-	if (v->from > SYMBOLIZER_ELSEWHERE)
+	if (v->from > SYMBOLIZER_ELSEWHERE ||
+	    (v->from == SYMBOLIZER_ELSEWHERE && v->n))
 		strbuf_printf(out, "%+d", v->n);
 }
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "symbolize/symbolize.h"
-#include "tests/unit/symbolize/test_rows.h"
+#include "tests/unit/rows/test_rows.h"
 
 static struct symbolizer_rows *parse(const char *text)
 {
@@ -68,6 +68,8 @@ static void every_form_is_read_and_written(void **state)
 	ROW("rsp+8 u u", "rsp+8 u u", "rsp+8 u u"); /* a root */
 	ROW("rsp+8 u none", "rsp+8 u u", "rsp+8 u u");
 	ROW("rsp+8 u elsewhere", "rsp+8 u elsewhere", "rsp+8 u u");
+	ROW("rsp+8 u elsewhere:call", "rsp+8 u elsewhere:call", "rsp+8 u u");
+	ROW("rsp+8 u elsewhere:vdso", "rsp+8 u elsewhere:vdso", "rsp+8 u u");
 	ROW("rsp+8 u c-8", "rsp+8 u", "rsp+8 u");
 	ROW("rsp+8 u c-16", "rsp+8 u c-16", "rsp+8 u c-16");
 	ROW("rsp+8 u rdx", "rsp+8 u rdx", "rsp+8 u rdx");

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Rows from instructions: small functions, each instruction with the rule that it must
+ * have, and the libraries of this program, whose CFI tells the truth.
+ */
+#include <fcntl.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbolize/rows/flow.h"
+#include "tests/unit/rows/test_rows.h"
+
+#define HEAD (sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr))
+
+/* An instruction, and the rule before it. NULL code: the end. */
+struct piece {
+	const char *code;
+	size_t len;
+	const char *rule;
+};
+
+/* A library without anything but code, which begins with its entry. */
+static void make_code(struct bytes *f, const struct piece *p)
+{
+	Elf64_Ehdr eh = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64,
+				       ELFDATA2LSB, EV_CURRENT },
+			  .e_type = ET_DYN,
+			  .e_machine = EM_X86_64,
+			  .e_entry = TEXT + HEAD,
+			  .e_phoff = sizeof(eh),
+			  .e_phentsize = sizeof(Elf64_Phdr),
+			  .e_phnum = 1 };
+	uint64_t size = HEAD;
+
+	for (size_t i = 0; p[i].code; i++)
+		size += p[i].len;
+	put(f, &eh, sizeof(eh));
+	put_phdr(f, PT_LOAD, PF_R | PF_X, 0, TEXT, size, size);
+	for (size_t i = 0; p[i].code; i++)
+		put(f, p[i].code, p[i].len);
+}
+
+static void expect(const struct piece *p)
+{
+	struct symbolizer_rows *rows;
+	struct bytes f = { 0 };
+	uint64_t at = HEAD;
+
+	make_code(&f, p);
+	assert_int_equal(read_file(&f, &rows), 0);
+	for (size_t i = 0; p[i].code; i++) {
+		assert_string_equal(rule_at(rows, at), p[i].rule);
+		at += p[i].len;
+	}
+	symbolizer_rows_free(rows);
+	free(f.b);
+}
+
+static void pushes_and_room(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x53"), "r7+8" }, /* push rbx */
+		{ C("\x55"), "r7+16 3=*cfa-16" }, /* push rbp */
+		{ C("\x48\x83\xec\x28"), "r7+24 3=*cfa-16 6=*cfa-24" },
+		{ C("\x31\xed"), "r7+64 3=*cfa-16 6=*cfa-24" }, /* xor ebp */
+		{ C("\xe8\x09\x00\x00\x00"), "r7+64 3=*cfa-16 6=*cfa-24" },
+		{ C("\x48\x83\xc4\x28"), "r7+64 3=*cfa-16 6=*cfa-24" },
+		{ C("\x5d"), "r7+24 3=*cfa-16 6=*cfa-24" },
+		{ C("\x5b"), "r7+16 3=*cfa-16" },
+		{ C("\xc3"), "r7+8" },
+		{ C("\xcc\xcc"), "gap" },
+		/* The function that is called. */
+		{ C("\xc3"), "r7+8" },
+		{ 0 },
+	};
+
+	expect(p);
+}
+
+static void a_frame_pointer(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x55"), "r7+8" },
+		{ C("\x48\x89\xe5"), "r7+16 6=*cfa-16" }, /* mov rbp,rsp */
+		{ C("\x53"), "r7+16 6=*cfa-16" },
+		{ C("\x48\x29\xc4"), "r7+24 3=*cfa-24 6=*cfa-16" }, /* alloca */
+		{ C("\x48\x83\xe4\xf0"), "r6+16 3=*cfa-24 6=*cfa-16" },
+		{ C("\x31\xdb"), "r6+16 3=*cfa-24 6=*cfa-16" },
+		{ C("\x48\x8b\x5d\xf8"), "r6+16 3=*cfa-24 6=*cfa-16" },
+		{ C("\xc9"), "r6+16 6=*cfa-16" }, /* leave */
+		{ C("\xc3"), "r7+8" },
+		{ 0 },
+	};
+
+	expect(p);
+}
+
+static void moves_save_too(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x48\x83\xec\x18"), "r7+8" },
+		{ C("\x4c\x89\x64\x24\x10"), "r7+32" }, /* mov [rsp+16],r12 */
+		{ C("\x41\x89\xc4"), "r7+32 12=*cfa-16" }, /* mov r12d,eax */
+		{ C("\x89\xc3"), "r7+32 12=*cfa-16" }, /* mov ebx,eax: lost */
+		{ C("\x4c\x8b\x64\x24\x10"), "r7+32 3=none 12=*cfa-16" },
+		{ C("\x48\x8d\x64\x24\x18"), "r7+32 3=none" }, /* lea rsp */
+		{ C("\xc3"), "r7+8 3=none" },
+		{ 0 },
+	};
+
+	expect(p);
+}
+
+/* What two paths reach with different frames is not known; what is behind it may be. */
+static void paths_that_differ(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x55"), "r7+8" },
+		{ C("\x48\x89\xe5"), "r7+16 6=*cfa-16" },
+		{ C("\x74\x01"), "r7+16 6=*cfa-16" }, /* jz to the nop */
+		{ C("\x50"), "r7+16 6=*cfa-16" },
+		{ C("\x90"), "r6+16 6=*cfa-16" },
+		{ C("\xc9"), "r6+16 6=*cfa-16" },
+		{ C("\x74\x01"), "r7+8" },
+		{ C("\x50"), "r7+8" },
+		{ C("\xc3"), "gap" },
+		{ 0 },
+	};
+
+	expect(p);
+}
+
+/* A jump to a start is a call at the end: nothing of the frame goes there. */
+static void starts_are_starts(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x50"), "r7+8" },
+		{ C("\xe8\x02\x00\x00\x00"), "r7+16" },
+		{ C("\xeb\x00"), "r7+16" },
+		{ C("\x90"), "r7+8" },
+		{ C("\xc3"), "r7+8" },
+		{ 0 },
+	};
+
+	expect(p);
+}
+
+/* Behind the call of such a function another one may begin. */
+static void what_never_returns(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x50"), "r7+8" },
+		{ C("\x74\x06"), "r7+16" },
+		{ C("\xe8\x05\x00\x00\x00"), "r7+16" },
+		{ C("\xc3"), "gap" },
+		{ C("\x58"), "r7+16" },
+		{ C("\xc3"), "r7+8" },
+		{ C("\xcc\xcc"), "gap" },
+		/* push; call of what stops; then other code. */
+		{ C("\x50"), "r7+8" },
+		{ C("\xe8\x01\x00\x00\x00"), "r7+16" },
+		{ C("\xc3"), "gap" },
+		{ C("\x0f\x0b"), "r7+8" },
+		{ 0 },
+	};
+
+	expect(p);
+}
+
+/* cmp eax,1; ja; lea rdx,[table]; movsxd rax,[rdx+rax*4]; add rax,rdx; jmp rax */
+static void tables_of_switches(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x50"), "r7+8" },
+		{ C("\x83\xf8\x01"), "r7+16" },
+		{ C("\x77\x14"), "r7+16" },
+		{ C("\x48\x8d\x15\x0f\x00\x00\x00"), "r7+16" },
+		{ C("\x48\x63\x04\x82"), "r7+16" },
+		{ C("\x48\x01\xd0"), "r7+16" },
+		{ C("\xff\xe0"), "r7+16" },
+		{ C("\xcc\xcc\xcc\xcc"), "gap" },
+		{ C("\x58"), "r7+16" }, /* otherwise */
+		{ C("\xc3"), "r7+8" },
+		/* Two entries; what follows them would be a third one. */
+		{ C("\x09\x00\x00\x00\x0c\x00\x00\x00"), "gap" },
+		{ C("\x58"), "gap" },
+		{ C("\x59"), "r7+16" },
+		{ C("\xc3"), "r7+8" },
+		{ C("\x90"), "gap" },
+		{ C("\x5a"), "r7+16" },
+		{ C("\xc3"), "r7+8" },
+		{ 0 },
+	};
+
+	expect(p);
+}
+
+/* An address that is only loaded: a start, or inside of an instruction. */
+static void addresses_are_starts_if_nothing_leads_there(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x48\x8d\x05\x09\x00\x00\x00"),
+		  "r7+8" }, /* lea, to the end */
+		{ C("\x48\x8d\x05\xfb\xff\xff\xff"), "r7+8" }, /* into itself */
+		{ C("\xc3"), "r7+8" },
+		{ C("\xcc"), "gap" },
+		{ C("\x50"), "r7+8" },
+		{ C("\x58"), "r7+16" },
+		{ C("\xc3"), "r7+8" },
+		{ 0 },
+	};
+
+	expect(p);
+}
+
+/* --- against CFI ------------------------------------------------------------- */
+
+struct truth {
+	const struct flow *f;
+	const struct symbolizer_rows *rows;
+	unsigned long right, wrong, unknown;
+};
+
+struct sum {
+	unsigned long right, all;
+	int files;
+};
+
+/* Rules by the stack pointer, and by the frame pointer. */
+static int32_t state_of(const struct flow_node *n,
+			const struct symbolizer_rule *r)
+{
+	return !n || !n->reached		 ? FLOW_UNKNOWN
+	       : r->cfa.reg == SYMBOLIZER_REG_SP ? n->state.sp
+						 : n->state.fp;
+}
+
+static int compare(void *arg, uint64_t start, uint64_t end)
+{
+	struct truth *t = arg;
+	const struct flow *f = t->f;
+	struct symbolizer_rule r;
+	struct flow_insn in;
+	uint16_t id;
+	int32_t n;
+
+	for (uint64_t at = start; at < end; at += in.len) {
+		uint64_t off = at - f->base - f->start;
+
+		if (off >= f->size)
+			return 0;
+		arch_flow_decode(f->code + off, f->size - off, at, f->base,
+				 &in);
+		id = symbolizer_rows_find(t->rows, at);
+		if (!id)
+			continue;
+		symbolizer_rows_rule(t->rows, id, &r);
+		if (r.cfa.from != SYMBOLIZER_REG ||
+		    (r.cfa.reg != SYMBOLIZER_REG_SP &&
+		     r.cfa.reg != SYMBOLIZER_REG_FP))
+			continue;
+		n = state_of(flow_at(f, (uint32_t)(at - f->base)), &r);
+		t->unknown += n == FLOW_UNKNOWN;
+		t->right += n == r.cfa.n;
+		t->wrong += n != FLOW_UNKNOWN && n != r.cfa.n;
+	}
+	return 0;
+}
+
+static int library(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct symbolizer_src src, again;
+	struct truth t = { 0 };
+	struct symbolizer_rows *rows;
+	struct symbolizer_elf e;
+	struct flow *f;
+	struct stat st;
+	struct sum *sum = arg;
+	int fd;
+	double all;
+
+	/* Lazy binding jumps into the dynamic linker with more on the stack. */
+	if (strstr(info->dlpi_name, "ld-linux"))
+		return 0;
+	fd = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st))
+		return 0; /* the program, the vDSO */
+	symbolizer_src_fd(&src, fd, (uint64_t)st.st_size);
+	symbolizer_src_fd(&again, fd, (uint64_t)st.st_size);
+	assert_int_equal(symbolizer_elf_init(&e, &src), 0);
+	assert_int_equal(symbolizer_elf_tables(&e), 0);
+	f = malloc(sizeof(*f));
+	assert_non_null(f);
+	if (!flow_init(f, &e) && !flow_solve(f) &&
+	    !symbolizer_rows_read_tables(&rows, &again)) {
+		t.f = f;
+		t.rows = rows;
+		assert_int_equal(symbolizer_rows_functions(&again, compare, &t),
+				 0);
+		symbolizer_rows_free(rows);
+		all = (double)(t.right + t.wrong + t.unknown);
+		print_message("# %s: %.0f instructions, right %.2f %%, "
+			      "wrong %lu, not known %.2f %%\n",
+			      info->dlpi_name, all, 100 * (double)t.right / all,
+			      t.wrong, 100 * (double)t.unknown / all);
+		assert_true((double)t.wrong <= all / 1000);
+		sum->right += t.right;
+		sum->all += (unsigned long)all;
+		sum->files++;
+	}
+	flow_fini(f);
+	free(f);
+	symbolizer_elf_fini(&e);
+	close(fd);
+	return 0;
+}
+
+static void libraries_have_the_rows_of_their_cfi(void **state)
+{
+	struct sum sum = { 0 };
+
+	dl_iterate_phdr(library, &sum);
+	assert_true(sum.files >= 5);
+	/* In some half of the functions is reached by pointers only. */
+	assert_true((double)sum.right >= 0.8 * (double)sum.all);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pushes_and_room),
+		cmocka_unit_test(a_frame_pointer),
+		cmocka_unit_test(moves_save_too),
+		cmocka_unit_test(paths_that_differ),
+		cmocka_unit_test(starts_are_starts),
+		cmocka_unit_test(what_never_returns),
+		cmocka_unit_test(tables_of_switches),
+		cmocka_unit_test(addresses_are_starts_if_nothing_leads_there),
+		cmocka_unit_test(libraries_have_the_rows_of_their_cfi),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What is read of a process that publishes its context: children of this program publish,
+ * honestly or not, and are read from outside; and what its environment says.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "profiler/tracing/environ.h"
+#include "profiler/tracing/published.h"
+#include "tests/unit/traces/context.h"
+
+/* --- children --------------------------------------------------------------- */
+
+struct child {
+	pid_t pid;
+	int to, from;
+};
+
+/* Does 'way', says so, and does it again for each byte that it gets, with the next 'n'. */
+static struct child child_new(void (*way)(int n))
+{
+	struct child c;
+	int to[2], from[2];
+	char byte;
+
+	assert_int_equal(pipe(to), 0);
+	assert_int_equal(pipe(from), 0);
+	c = (struct child){ fork(), to[1], from[0] };
+	if (!c.pid) {
+		close(to[1]);
+		for (int n = 0;; n++) {
+			way(n);
+			if (write(from[1], "", 1) != 1 ||
+			    read(to[0], &byte, 1) != 1)
+				_exit(0);
+		}
+	}
+	close(to[0]);
+	close(from[1]);
+	assert_int_equal(read(c.from, &byte, 1), 1);
+	return c;
+}
+
+static void child_next(const struct child *c)
+{
+	char byte;
+
+	assert_int_equal(write(c->to, "", 1), 1);
+	assert_int_equal(read(c->from, &byte, 1), 1);
+}
+
+static void child_end(const struct child *c)
+{
+	kill(c->pid, SIGKILL);
+	waitpid(c->pid, NULL, 0);
+	close(c->to);
+	close(c->from);
+}
+
+static struct published look_at(const struct child *c)
+{
+	struct published p = { .key.tgid = (uint32_t)c->pid };
+	struct procfs_stat st;
+
+	assert_true(procfs_stat((uint32_t)c->pid, &st));
+	p.key.start_boottime = st.start;
+	return p;
+}
+
+static struct context_header *header(int anonymous)
+{
+	static struct context_header *h;
+
+	if (!h)
+		h = context_map(anonymous);
+	if (!h)
+		_exit(1);
+	return h;
+}
+
+/* --- honest ones ------------------------------------------------------------ */
+
+static bool has(const struct published *p, const char *text)
+{
+	return p->payload && memmem(p->payload, p->size, text, strlen(text));
+}
+
+static void way_changes(int n)
+{
+	if (n != 1)
+		context_publish_service(header(0), n ? "after" : "before",
+					(uint64_t)n + 1);
+}
+
+static void a_context_is_read_when_it_is_new(void **state)
+{
+	struct child c = child_new(way_changes);
+	struct published p = look_at(&c);
+	uint64_t before = clock_boottime_ns();
+
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_NEW);
+	assert_true(has(&p, "before"));
+	assert_int_equal(p.published_ns, 1);
+	assert_true(p.read_at > before);
+	free(p.payload);
+	child_next(&c);
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_SAME);
+	assert_null(p.payload);
+	child_next(&c);
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_NEW);
+	assert_true(has(&p, "after"));
+	free(p.payload);
+	child_end(&c);
+}
+
+static void way_moves(int n)
+{
+	struct context_header *h = context_map(0);
+	static struct context_header *old;
+
+	if (!h)
+		_exit(1);
+	if (old)
+		munmap(old, sizeof(*old));
+	old = h;
+	context_publish_service(h, n ? "second" : "first", (uint64_t)n + 1);
+}
+
+static void a_context_that_moves_is_found_again(void **state)
+{
+	struct child c = child_new(way_moves);
+	struct published p = look_at(&c);
+	uint64_t first;
+
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_NEW);
+	free(p.payload);
+	first = p.mapping;
+	child_next(&c);
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_NEW);
+	assert_true(has(&p, "second"));
+	assert_true(p.mapping != first);
+	free(p.payload);
+	child_end(&c);
+}
+
+static void way_silent(int n)
+{
+}
+
+static void a_process_may_have_none(void **state)
+{
+	struct child c = child_new(way_silent);
+	struct published p = look_at(&c);
+
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_NONE);
+	child_end(&c);
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_GONE);
+}
+
+static void a_child_of_fork_does_not_have_it(void **state)
+{
+	struct context_header *h = context_map(0);
+	struct published p;
+	struct child c;
+
+	assert_non_null(h);
+	context_publish_service(h, "parent", 1);
+	c = child_new(way_silent);
+	p = look_at(&c);
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_NONE);
+	child_end(&c);
+	free((void *)(uintptr_t)h->payload);
+	munmap(h, sizeof(*h));
+}
+
+/* The pid is that of another process than the one that was meant. */
+static void another_process_is_not_read(void **state)
+{
+	struct child c = child_new(way_changes);
+	struct published p = look_at(&c);
+
+	p.key.start_boottime -= CLOCK_NSEC_PER_SEC;
+	p.environ = true;
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_GONE);
+	assert_string_equal(p.names.service, "");
+	child_end(&c);
+}
+
+/* --- others ----------------------------------------------------------------- */
+
+enum {
+	LIE_POINTER,
+	LIE_KERNEL,
+	LIE_SIZE,
+	LIE_VERSION,
+	LIE_WRITING,
+};
+
+static void way_lies(int n)
+{
+	struct context_header *h = header(0);
+
+	context_publish_service(h, "x", (uint64_t)n + 1);
+	if (n == LIE_POINTER)
+		h->payload = 0x7ff000000000;
+	if (n == LIE_KERNEL)
+		h->payload = 0xffffffff81000000;
+	if (n == LIE_SIZE)
+		h->size = UINT32_MAX;
+	h->version = n == LIE_VERSION ? 7 : 2;
+	if (n == LIE_WRITING)
+		h->published_ns = 0;
+}
+
+static void a_context_that_lies_is_not_read(void **state)
+{
+	struct child c = child_new(way_lies);
+	struct published p = look_at(&c);
+
+	for (int lie = LIE_POINTER; lie < LIE_WRITING; lie++) {
+		published_read(&p);
+		assert_int_equal(p.found, PUBLISHED_INVALID);
+		assert_null(p.payload);
+		child_next(&c);
+	}
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_WRITING);
+	assert_null(p.payload);
+	/* And an honest one afterwards. */
+	child_next(&c);
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_NEW);
+	free(p.payload);
+	child_end(&c);
+}
+
+/* --- environments ------------------------------------------------------------- */
+
+static struct symbolizer_context parse(const char *text, size_t len)
+{
+	struct symbolizer_context c;
+
+	tracing_environ_parse(text, len, &c);
+	return c;
+}
+
+#define PARSE(text) parse(text, sizeof(text))
+
+static void an_environment_names_its_service(void **state)
+{
+	struct symbolizer_context c;
+
+	c = PARSE("PATH=/bin\0OTEL_SERVICE_NAME=a b\0X=y");
+	assert_string_equal(c.service, "a b");
+	c = PARSE("OTEL_RESOURCE_ATTRIBUTES= service.name = a%20b%2Cc ,k=v,"
+		  "service.instance.id=7,deployment.environment.name=prod");
+	assert_string_equal(c.service, "a b,c");
+	assert_string_equal(c.instance, "7");
+	assert_string_equal(c.environment, "prod");
+	c = PARSE("OTEL_SERVICE_NAME=one\0"
+		  "OTEL_RESOURCE_ATTRIBUTES=service.name=two");
+	assert_string_equal(c.service, "one");
+	c = PARSE("OTEL_SERVICE_NAME=\0"
+		  "OTEL_RESOURCE_ATTRIBUTES=service.name=two");
+	assert_string_equal(c.service, "two");
+}
+
+static void an_environment_may_be_anything(void **state)
+{
+	static const char cut[] = "A=b\0OTEL_SERVICE_NAME=abc";
+	char many[300] = "OTEL_SERVICE_NAME=";
+	struct symbolizer_context c;
+
+	c = PARSE("XOTEL_SERVICE_NAME=x\0OTEL_SERVICE_NAME\0"
+		  "OTEL_RESOURCE_ATTRIBUTES=service.name=%FF");
+	assert_string_equal(c.service, "");
+	c = PARSE("OTEL_RESOURCE_ATTRIBUTES=service.name=%4,=,%");
+	assert_string_equal(c.service, "%4");
+	/* Its end is missing. */
+	c = parse(cut, sizeof(cut) - 1);
+	assert_string_equal(c.service, "");
+	memset(many + strlen(many), 'x', SYMBOLIZER_CONTEXT_NAME_MAX + 1);
+	c = parse(many, sizeof(many));
+	assert_string_equal(c.service, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_context_is_read_when_it_is_new),
+		cmocka_unit_test(a_context_that_moves_is_found_again),
+		cmocka_unit_test(a_process_may_have_none),
+		cmocka_unit_test(a_child_of_fork_does_not_have_it),
+		cmocka_unit_test(another_process_is_not_read),
+		cmocka_unit_test(a_context_that_lies_is_not_read),
+		cmocka_unit_test(an_environment_names_its_service),
+		cmocka_unit_test(an_environment_may_be_anything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
