@@ -9,9 +9,11 @@
 
 /* "process 1234, recorded since ..., 7 steps, lost since then: none", with the newline. */
 void timeline_put_header(struct strbuf *sb, const json_t *o, const char *what);
-/* A member that is nanoseconds in a string; "" if there is none. */
+/* A member that is nanoseconds in a string; 0 if there is none. */
+uint64_t timeline_ns(const json_t *o, const char *key);
+/* Likewise as text; "" if there is none. */
 void timeline_put_ns(struct strbuf *sb, const json_t *o, const char *key);
-/* " futex in futex; woken by redis-server 12/14; then runnable for 12us" */
+/* " futex in futex; woken by redis-server 12/14" */
 void timeline_put_why(struct strbuf *sb, const json_t *o);
 
 #endif /* PROFILER_TIMELINE_PUT_H */

@@ -49,18 +49,31 @@ static bool why_again(const struct why_level *l,
 	return false;
 }
 
+/*
+ * The waker itself waits when the wake-up takes effect, which may be some microseconds after
+ * it was made: what ends that wait comes later, and explains nothing.
+ */
+static bool why_waits_again(const struct why_level *l,
+			    const struct reporter_segment *s)
+{
+	return l->wait && s->of.end > l->wait->of.end;
+}
+
 /* How a segment is explained. */
-static enum reporter_step_end why_end(const struct why *w,
-				      const struct why_level *l,
+static enum reporter_step_end why_end(const struct why_level *l,
 				      const struct reporter_segment *s)
 {
 	const struct abi_waker *by = &s->of.waker;
 
 	if (ABI_WAIT_WHAT_REASON(s->of.what) < ABI_WAIT_SLEEP)
 		return REPORTER_STEP_ITSELF;
+	if (why_waits_again(l, s))
+		return REPORTER_STEP_DELIVERY;
 	if (s->of.flags & ABI_SEGMENT_OPEN)
 		return REPORTER_STEP_OPEN;
-	if (by->kind == ABI_WAKER_IRQ)
+	/* A soft one without a task ran on an idle CPU. */
+	if (by->kind == ABI_WAKER_IRQ ||
+	    (by->kind != ABI_WAKER_NONE && !by->key.tgid))
 		return REPORTER_STEP_INTERRUPT;
 	if (by->kind == ABI_WAKER_NONE)
 		return REPORTER_STEP_UNSEEN;
@@ -109,10 +122,11 @@ static void why_walk(struct why *w, const struct why_level *l, uint64_t from,
 	while (to > from && !w->failed) {
 		s = w->opts->find(w->opts->arg, &l->key, l->tid, to, &until);
 		begin = MAX(s ? s->of.begin : until, from);
-		end = s ? why_end(w, l, s) : REPORTER_STEP_UNRECORDED;
+		end = s ? why_end(l, s) : REPORTER_STEP_GAP;
 		if (w->n >= WHY_STEPS) {
-			end = REPORTER_STEP_DEEP;
+			s = NULL;
 			begin = from;
+			end = REPORTER_STEP_MANY;
 		}
 		if (end == REPORTER_STEP_FOLLOWED &&
 		    !why_follow(w, l, s, begin, to))

@@ -26,7 +26,9 @@ void ledger_step(const struct reporter_step *s, struct pm *pm, int64_t wall,
 
 	line_int(&l, "depth", s->depth);
 	line_str(&l, "end", step_ends[s->end]);
+	line_int(&l, "pid", s->segment.of.key.tgid);
 	ledger_put_segment(&l, &s->segment, pm,
-			   s->end != REPORTER_STEP_UNRECORDED);
+			   s->end != REPORTER_STEP_GAP &&
+				   s->end != REPORTER_STEP_MANY);
 	line_end(&l, sb);
 }

@@ -132,16 +132,132 @@ static void test_unrecorded(void **state)
 	p = path(s, ARRAY_SIZE(s), 1, 0, 80, &n);
 	assert_int_equal(n, 6);
 	check(&p[0], 0, 1, 0, 10, REPORTER_STEP_ITSELF);
-	check(&p[1], 0, 1, 10, 20, REPORTER_STEP_UNRECORDED);
+	check(&p[1], 0, 1, 10, 20, REPORTER_STEP_GAP);
 	check(&p[2], 0, 1, 20, 50, REPORTER_STEP_UNRECORDED);
 	check(&p[3], 0, 1, 50, 60, REPORTER_STEP_PERHAPS);
 	check(&p[4], 0, 1, 60, 70, REPORTER_STEP_UNSEEN);
-	check(&p[5], 0, 1, 70, 80, REPORTER_STEP_UNRECORDED);
+	check(&p[5], 0, 1, 70, 80, REPORTER_STEP_GAP);
 	free(p);
 	p = path(s, 0, 9, 5, 8, &n);
 	assert_int_equal(n, 1);
-	check(&p[0], 0, 9, 5, 8, REPORTER_STEP_UNRECORDED);
+	check(&p[0], 0, 9, 5, 8, REPORTER_STEP_GAP);
 	free(p);
+}
+
+/* Interrupts are the end of a path; what a soft one has interrupted is not followed. */
+static void test_interrupts(void **state)
+{
+	const struct reporter_segment s[] = {
+		segment(1, 0, 10, PIPE, ABI_WAKER_IRQ, 0),
+		segment(1, 10, 20, PIPE, ABI_WAKER_SOFTIRQ, 2),
+		segment(1, 20, 30, PIPE, ABI_WAKER_SOFTIRQ, 0),
+		segment(1, 30, 40, PIPE, ABI_WAKER_UNKNOWN, 2),
+		segment(2, 0, 40, ON, 0, 0),
+	};
+	struct reporter_step *p;
+	size_t n;
+
+	p = path(s, ARRAY_SIZE(s), 1, 0, 40, &n);
+	assert_int_equal(n, 4);
+	check(&p[0], 0, 1, 0, 10, REPORTER_STEP_INTERRUPT);
+	check(&p[1], 0, 1, 10, 20, REPORTER_STEP_PERHAPS);
+	check(&p[2], 0, 1, 20, 30, REPORTER_STEP_INTERRUPT);
+	check(&p[3], 0, 1, 30, 40, REPORTER_STEP_PERHAPS);
+	free(p);
+}
+
+/*
+ * A wake-up takes some time: its waker may wait by then, even for the one that it woke. That
+ * wait's end does not explain it.
+ */
+static void test_delivery(void **state)
+{
+	struct reporter_segment s[] = {
+		segment(1, 0, 50, PIPE, ABI_WAKER_TASK, 2),
+		segment(1, 50, 60, ON, 0, 0),
+		segment(2, 0, 10, SLEEP, ABI_WAKER_IRQ, 0),
+		segment(2, 10, 45, ON, 0, 0),
+		segment(2, 45, 60, PIPE, ABI_WAKER_TASK, 1),
+	};
+	struct reporter_step *p;
+	size_t n;
+
+	for (int open = 0; open < 2; open++) {
+		s[4].of.flags = open ? ABI_SEGMENT_OPEN : 0;
+		p = path(s, ARRAY_SIZE(s), 1, 0, 60, &n);
+		assert_int_equal(n, 5);
+		check(&p[0], 0, 1, 0, 50, REPORTER_STEP_FOLLOWED);
+		check(&p[1], 1, 2, 0, 10, REPORTER_STEP_INTERRUPT);
+		check(&p[2], 1, 2, 10, 45, REPORTER_STEP_ITSELF);
+		check(&p[3], 1, 2, 45, 50, REPORTER_STEP_DELIVERY);
+		check(&p[4], 0, 1, 50, 60, REPORTER_STEP_ITSELF);
+		free(p);
+	}
+}
+
+/* A span that begins and ends within waits has the part of the path in between. */
+static void test_clipped(void **state)
+{
+	const struct reporter_segment s[] = {
+		segment(1, 0, 90, PIPE, ABI_WAKER_TASK, 2),
+		segment(2, 0, 70, SLEEP, ABI_WAKER_IRQ, 0),
+		segment(2, 70, 100, ON, 0, 0),
+	};
+	struct reporter_step *p;
+	size_t n;
+
+	p = path(s, ARRAY_SIZE(s), 1, 20, 50, &n);
+	assert_int_equal(n, 2);
+	check(&p[0], 0, 1, 20, 50, REPORTER_STEP_FOLLOWED);
+	check(&p[1], 1, 2, 20, 50, REPORTER_STEP_INTERRUPT);
+	free(p);
+}
+
+/* The end of the records: what has not ended yet is not explained. */
+static void test_open(void **state)
+{
+	struct reporter_segment s[] = {
+		segment(1, 0, 10, ON, 0, 0),
+		segment(1, 10, 50, PIPE, 0, 0),
+	};
+	struct reporter_step *p;
+	size_t n;
+
+	s[1].of.flags = ABI_SEGMENT_OPEN;
+	p = path(s, ARRAY_SIZE(s), 1, 0, 50, &n);
+	assert_int_equal(n, 2);
+	check(&p[1], 0, 1, 10, 50, REPORTER_STEP_OPEN);
+	free(p);
+}
+
+#define RANDOM 400
+#define THREADS 5
+
+/* Whatever is recorded, the steps are the span. */
+static void test_random(void **state)
+{
+	static struct reporter_segment s[RANDOM * THREADS];
+	size_t n, steps;
+	uint64_t at, to;
+	uint32_t what;
+
+	srand(1);
+	for (int round = 0; round < 200; round++) {
+		n = 0;
+		for (uint32_t tid = 1; tid <= THREADS; tid++) {
+			for (at = 0; at < RANDOM; at = to) {
+				to = at + 1 + (uint64_t)rand() % 20;
+				what = rand() % 2 ? ON : PIPE;
+				if (rand() % 10)
+					s[n++] = segment(
+						tid, at, to, what,
+						(uint32_t)rand() %
+							ABI_WAKER_MAX,
+						1 + (uint32_t)rand() % THREADS);
+			}
+		}
+		free(path(s, n, 1, 5, RANDOM - 5, &steps));
+	}
 }
 
 /* Two that wait for each other, as far as the records go. */
@@ -181,7 +297,7 @@ static void test_bounds(void **state)
 		s[i] = segment(1, i, i + 1, ON, 0, 0);
 	p = path(s, ARRAY_SIZE(s), 1, 0, ARRAY_SIZE(s), &n);
 	assert_true(n <= WHY_STEPS + WHY_DEPTH);
-	assert_int_equal(p[0].end, REPORTER_STEP_DEEP);
+	assert_int_equal(p[0].end, REPORTER_STEP_MANY);
 	free(p);
 }
 
@@ -190,6 +306,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_server),
 		cmocka_unit_test(test_unrecorded),
+		cmocka_unit_test(test_interrupts),
+		cmocka_unit_test(test_delivery),
+		cmocka_unit_test(test_clipped),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_circle),
 		cmocka_unit_test(test_bounds),
 	};
