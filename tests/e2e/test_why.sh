@@ -99,7 +99,7 @@ like "the wait of A is B's" "$text" \
 like "B's is C's" "$text" \
 	"  prog_chain $b/$b off [0-9.]+ms futex in futex; woken by prog_chain $c/$c"$'\n'
 like "C slept" "$text" \
-	"ms      prog_chain $c/$c off sleep in clock_nanosleep; woken by an interrupt"$'\n'
+	"ms +prog_chain $c/$c off sleep in clock_nanosleep; woken by an interrupt"$'\n'
 like "the sums begin with the span" "$text" $'\n\n'" +[0-9.]+ms in all"$'\n'
 like "... and have the sleep" "${text#*in all}" \
 	$'\n'" +[0-9.]+ms prog_chain $c/$c off sleep"$'\n'
