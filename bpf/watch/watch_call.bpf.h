@@ -64,7 +64,7 @@ static __always_inline struct call_path *call_path(struct task_struct *task, __u
 static __always_inline bool call_is_wanted(const struct abi_watch_filter *f,
 					   struct task_struct *task, const struct pt_regs *regs)
 {
-	__u32 bits = watch_pid(task->tgid);
+	__u32 bits = watch_pid(f, task->tgid);
 
 	if (bits & ABI_WATCH_PID_CLIENT || (f->by_pid && !(bits & ABI_WATCH_PID_WANTED)))
 		return false;

@@ -63,10 +63,12 @@ static __always_inline bool watch_wanted(const struct abi_watch_filter *f, enum 
 }
 
 /* Bits of enum abi_watch_pid. */
-static __always_inline __u32 watch_pid(__u32 tgid)
+static __always_inline __u32 watch_pid(const struct abi_watch_filter *f, __u32 tgid)
 {
-	__u32 *bits = bpf_map_lookup_elem(&watch_pids, &tgid);
+	__u32 *bits = NULL;
 
+	if (f->pids & ABI_WATCH_PID_BIT(tgid))
+		bits = bpf_map_lookup_elem(&watch_pids, &tgid);
 	return bits ? *bits : 0;
 }
 
@@ -124,7 +126,7 @@ static __noinline void watch_send(struct abi_watch_record *r)
 
 	if (!r || !watch_wanted(f, r->head.name & 31))
 		return;
-	if (f->by_pid && !(watch_pid(r->head.key.tgid) & ABI_WATCH_PID_WANTED))
+	if (f->by_pid && !(watch_pid(f, r->head.key.tgid) & ABI_WATCH_PID_WANTED))
 		return;
 	if (r->head.flags & ABI_WATCH_TIMED && r->head.latency < f->slower)
 		return;
