@@ -423,7 +423,7 @@ begun:
 		call_leave_fd(c, task, t.fd);
 	if (call_is_exec(nr)) {
 		__builtin_memcpy(c->args, r.args, sizeof(c->args));
-		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->comm);
+		watch_fill_comm(c->comm, task);
 	}
 	c->begun = 1;
 	c->at = bpf_ktime_get_boot_ns();
