@@ -16,7 +16,7 @@ REPLAYS := $(join $(dir $(FUZZ_TARGETS:%=$(B)/%)),$(FUZZERS:%=replay_%))
 REPLAY_OBJS := $(FUZZ_TARGETS:%.c=$(B)/%.o)
 BENCH_PROGS := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 # That the tests of check-watch run.
-WATCH_PROGS := $(B)/tests/watch/prog_retransmits
+WATCH_PROGS := $(addprefix $(B)/tests/watch/prog_,exits retransmits)
 
 # Helpers shared by test programs: tests/unit/*.c that are no tests themselves.
 TEST_HELPERS := $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/*.c))

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prog_retransmits: what its BPF program counts. Included by both sides. */
 #ifndef TESTS_WATCH_PROG_RETRANSMITS_H
 #define TESTS_WATCH_PROG_RETRANSMITS_H
