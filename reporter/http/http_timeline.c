@@ -235,7 +235,9 @@ static enum MHD_Result timeline_error(struct http_request *req, int err)
 				      "recorded");
 	case -ESRCH:
 		return http_error(req, MHD_HTTP_NOT_FOUND,
-				  "no process %.64s lives\n", req->rest);
+				  "no process %.*s lives\n",
+				  (int)MIN(strcspn(req->rest, "/"), 64),
+				  req->rest);
 	}
 	return http_busy(req, strerror(-err));
 }

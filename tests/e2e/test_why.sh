@@ -17,6 +17,8 @@ stop_profd
 background stdbuf -oL "$E2E/prog_chain" >"$T/spans"
 wait_for 10 test -s "$T/spans"
 read -r a b c <"$T/spans"
+background sleep 1000
+quiet=$pid
 start_profd why --wait --window 3600
 
 why --from 20s --to 10s "$a" >"$T/out" 2>"$T/err"
@@ -27,11 +29,10 @@ is "... and nothing is printed" "$(cat "$T/out")" ""
 why --from 19s --to 9s "$a" >"$T/out" 2>"$T/err"
 is "... also if the recording was on" "$?:$(cat "$T/out")" "1:"
 
-background sleep 1000
-why --from 1s "$pid" >"$T/out" 2>"$T/err"
+why --from 1s "$quiet" >"$T/out" 2>"$T/err"
 is "profd why" $? 0
 like "the first request begins the recording" "$(cat "$T/err")" \
-	"process $pid is recorded from now on; waiting for 1 s"
+	"process $quiet is recorded from now on; waiting for 1 s"
 like "a wait that has not ended" "$(cat "$T/out")" 'off sleep in clock_nanosleep, so far'
 
 # What wakes A is found at its first request, what wakes B at the next one.
@@ -95,14 +96,14 @@ like "the first line says since when, and what was lost" "$(head -1 "$T/text")" 
 	"^process $a, recorded since [0-9:.]+, [0-9]+ steps, lost since then: none\$"
 text=$(cat "$T/text")
 like "the wait of A is B's" "$text" \
-	"[0-9]{6}  +prog_chain $a/$a off [0-9.]+ms pipe in read of pipe; woken by prog_chain $b/$b"$'\n'
+	"[0-9]{6}  +prog_chain $a/$a off [0-9.]+m?s pipe in read of pipe; woken by prog_chain $b/$b"$'\n'
 like "B's is C's" "$text" \
-	"  prog_chain $b/$b off [0-9.]+ms futex in futex; woken by prog_chain $c/$c"$'\n'
+	"  prog_chain $b/$b off [0-9.]+m?s futex in futex; woken by prog_chain $c/$c"$'\n'
 like "C slept" "$text" \
-	"ms +prog_chain $c/$c off sleep in clock_nanosleep; woken by an interrupt"$'\n'
-like "the sums begin with the span" "$text" $'\n\n'" +[0-9.]+ms in all"$'\n'
+	"s {5}prog_chain $c/$c off sleep in clock_nanosleep; woken by an interrupt"$'\n'
+like "the sums begin with the span" "$text" $'\n\n'" +[0-9.]+m?s in all"$'\n'
 like "... and have the sleep" "${text#*in all}" \
-	$'\n'" +[0-9.]+ms prog_chain $c/$c off sleep"$'\n'
+	$'\n'" +[0-9.]+m?s prog_chain $c/$c off sleep"$'\n'
 
 # --- what is wrong ---
 why --tid 4194303 --from 1s "$a" >"$T/out" 2>"$T/err"
@@ -140,7 +141,8 @@ MANY
 background python3 "$T/many.py" "$T/pid"
 wait_for 10 test -s "$T/pid"
 many=$(cat "$T/pid")
-why --from 1s "$many" >"$T/out" 2>"$T/err"
+# A process is there once its fork was read.
+wait_for 20 why --from 1s "$many"
 enough() { (($(metric profd_waiting_chosen) >= before + 17)); }
 wait_for 20 enough
 why --from 1s "$many" >"$T/out" 2>"$T/err"
