@@ -20,7 +20,7 @@
 #include "bpf/abi.h"
 #include "bpf/abi_trace.h"
 #include "bpf/arch.bpf.h"
-#include "bpf/sampler_code.bpf.h"
+#include "bpf/sampler/sampler_code.bpf.h"
 #include "bpf/sampler/sampler_go.bpf.h"
 #include "bpf/sampler_probe.bpf.h"
 
