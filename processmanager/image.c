@@ -440,6 +440,14 @@ bool pm_image_selected(const struct pm_image *img)
 	return img->proc->selected;
 }
 
+bool pm_image_forked(const struct pm_image *img)
+{
+	const struct pm_proc *proc = img->proc;
+
+	return !img->provisional && !img->a.begin && proc->forked &&
+	       !proc->before;
+}
+
 void pm_attrs_info(const struct pm_proc *proc, uint64_t exec_id,
 		   const struct pm_attrs *a, struct pm_image_info *out)
 {

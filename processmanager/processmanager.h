@@ -293,6 +293,11 @@ void pm_image_sampled(struct pm_image *img);
 /* Members of pm_image_info, without the cost of the others. */
 bool pm_image_provisional(const struct pm_image *img);
 bool pm_image_selected(const struct pm_image *img);
+/*
+ * Its process was forked and has executed nothing since: what it has in memory may be its
+ * parent's. Not known, so false, of processes that were there before profd.
+ */
+bool pm_image_forked(const struct pm_image *img);
 
 /* Pointers are valid until the next call that feeds the manager. */
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * services: which service a process belongs to: the names in its context and environment
- * (published.h), for the process manager.
+ * services: which service a process belongs to: the names in its context, in the storage
+ * of Elastic's agents and in its environment (published.h), for the process manager.
  *
  * An image is looked at 1, 10 and 60 s after its first sample, and then each minute, if
  * it was sampled since; if one of its files has a tracer's variable, at its first sample,
@@ -45,6 +45,8 @@ struct services_opts {
 	X(refused, 0, "images not looked at: too many, or too many of a user") \
 	X(hung, 0, "looks for the names of a service that were abandoned")     \
 	X(unparsed, 0, "contexts that were no valid message, or too long")     \
+	X(stored, 0,                                                           \
+	  "looks that found the storage of one of Elastic's agents")           \
 	X(named, 0, "times that an image got other names of a service")
 
 struct services_stats {
