@@ -59,6 +59,7 @@ void pm_image_free(struct pm *pm, struct pm_image *img)
 {
 	if (img->replaced)
 		TAILQ_REMOVE(&pm->ended, img, ended_node);
+	pm_apm_forget(pm, img);
 	pm_mm_put(pm, img->mm);
 	pm_exe_put(img->main_exe);
 	pm_attrs_fini(pm, &img->a);
