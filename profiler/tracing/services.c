@@ -45,6 +45,8 @@ struct services_image {
 	bool environ; /* was read */
 	uint64_t mapping, published_ns; /* as in struct published */
 	struct symbolizer_context *env, *stored, *context; /* NULL: none */
+	char *socket; /* of its agent, read with its last look; NULL: none */
+	uint32_t socket_uid; /* as of services_opts.agent() */
 };
 
 struct services_batch {
@@ -136,6 +138,7 @@ static void services_forget(struct services *s, struct services_image *i)
 	free(i->env);
 	free(i->stored);
 	free(i->context);
+	free(i->socket);
 	free(i);
 }
 
@@ -243,6 +246,18 @@ void services_sampled(struct services *s, const struct abi_key *key,
 		return;
 	services_leave(s, i);
 	services_wait(s, i, 0, now);
+}
+
+void services_agent_gone(struct services *s, const struct abi_key *key,
+			 uint64_t now)
+{
+	struct services_image *i = s->opts.pm ? services_find(s, key) : NULL;
+
+	if (!i || i->state != SERVICES_WAITING)
+		return;
+	services_leave(s, i);
+	i->sampled = true;
+	services_wait(s, i, 1, now);
 }
 
 /* --- a batch ------------------------------------------------------------------ */
@@ -362,6 +377,11 @@ static void services_looked_stored(struct services *s, struct services_image *i,
 	if (look->found == PUBLISHED_GONE)
 		return;
 	s->stats.stored += look->stored != NULL;
+	free(i->socket);
+	i->socket = look->stored && *look->stored->socket
+			    ? strdup(look->stored->socket)
+			    : NULL;
+	i->socket_uid = look->uid;
 	services_keep(&i->stored, look->stored ? &look->stored->names : &none);
 }
 
@@ -597,6 +617,10 @@ static void services_settled(struct services *s, struct services_image *i,
 	}
 	/* The delay of the look that was: 0 was the first of three, or between. */
 	services_wait(s, i, MIN(i->delay + 1, SERVICES_DELAYS - 1U), now);
+	if (i->socket && s->opts.agent)
+		s->opts.agent(s->opts.arg, img, i->socket_uid, i->socket);
+	free(i->socket);
+	i->socket = NULL;
 	if (!pm_image_set_context(s->opts.pm, img, &names))
 		return;
 	s->stats.named++;

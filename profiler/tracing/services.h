@@ -35,6 +35,12 @@ struct services_opts {
 	struct symbolizer *symbolizer;
 	/* The image has other names now. */
 	void (*named)(void *arg, struct pm_image *img);
+	/*
+	 * The image, all of whose user ids are 'uid' (UINT32_MAX: not all), has an agent
+	 * at this socket, as far as it says. After each look. May be NULL.
+	 */
+	void (*agent)(void *arg, struct pm_image *img, uint32_t uid,
+		      const char *socket);
 	void *arg;
 	uint32_t images; /* at most; 0: SERVICES_IMAGES */
 };
@@ -94,6 +100,9 @@ void services_fini(struct services *s);
 /* A sample of this image; 'traced': its thread has a trace. */
 void services_sampled(struct services *s, const struct abi_key *key,
 		      bool traced, uint64_t now);
+/* The agent of this image is gone: its storage is read again in a second. */
+void services_agent_gone(struct services *s, const struct abi_key *key,
+			 uint64_t now);
 /*
  * To be called in every turn of the loop; all events before 'passed' are known to the
  * process manager.

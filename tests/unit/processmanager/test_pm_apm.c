@@ -5,6 +5,7 @@
  */
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/unit/processmanager/test_pm_fake.h"
@@ -52,12 +53,30 @@ static struct pm_image *process(uint32_t pid, uint32_t uid)
 	return pm_image_get(pm, &key, 0);
 }
 
+/*
+ * Of two sockets of socketpair(2) each is the other's peer, and then the number of
+ * datagrams has no limit: so one is bound, to a name that the kernel chooses.
+ */
+static void connected(int pair[2])
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(sa);
+
+	pair[0] = socket(AF_UNIX, SOCK_DGRAM, 0);
+	pair[1] = socket(AF_UNIX, SOCK_DGRAM, 0);
+	assert_int_equal(bind(pair[1], (struct sockaddr *)&sa,
+			      sizeof(sa.sun_family)),
+			 0);
+	assert_int_equal(getsockname(pair[1], (struct sockaddr *)&sa, &len), 0);
+	assert_int_equal(connect(pair[0], (struct sockaddr *)&sa, len), 0);
+}
+
 /* The agent's end; an image is connected to the other one. */
 static int agent(struct pm_image *img)
 {
 	int pair[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	connected(pair);
 	assert_int_equal(pm_apm_connected(pm, img, pair[0]), 0);
 	return pair[1];
 }
@@ -97,10 +116,12 @@ static void messages_are_as_the_protocol_has_them(void **state)
 	static const uint8_t registration[] = { 2, 0, 1, 0, 0x94, 0x11,
 						0, 0, 0, 0, 0,	  0 };
 	static const uint8_t stack[] = {
-		1,    0, 1, 0, /* type, minor */
-		0xa0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, /* trace */
-		0xb0, 0, 0, 0, 0, 0, 0, 7, /* transaction */
-		0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, /* stack */
+		1,    0,    1, 0, /* type, minor */
+		0xa0, 0,    0, 0, 0, 0, 0, 0,
+		0,    0,    0, 0, 0, 0, 0, 7, /* trace */
+		0xb0, 0,    0, 0, 0, 0, 0, 7, /* transaction */
+		0xc0, 0,    0, 0, 0, 0, 0, 0,
+		0,    0,    0, 0, 0, 0, 0, 7, /* stack */
 		0x02, 0x01, /* count */
 	};
 	struct pm_image *img = process(1, 1);
@@ -172,7 +193,7 @@ static void a_registration_waits_for_room_too(void **state)
 	int pair[2];
 	size_t n = 0;
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	connected(pair);
 	while (send(pair[0], "x", 1, MSG_DONTWAIT) == 1)
 		n++;
 	assert_int_equal(pm_apm_connected(pm, img, pair[0]), 0);

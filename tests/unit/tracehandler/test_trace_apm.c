@@ -46,8 +46,8 @@ static void an_agent_that_listens_is_told_of_a_trace(void **state)
 		assert_int_equal(told.n, i);
 		assert_int_equal(told.count, 1);
 		assert_memory_equal(told.ids.trace_id, ids.trace_id, 16);
-		assert_memory_equal(told.ids.transaction_id,
-				    ids.transaction_id, 8);
+		assert_memory_equal(told.ids.transaction_id, ids.transaction_id,
+				    8);
 		if (i > 1)
 			assert_memory_equal(told.stack_id, first, 16);
 		memcpy(first, told.stack_id, 16);
@@ -80,7 +80,9 @@ static void the_id_of_a_stack_is_its_hash(void **state)
 	static const uint8_t nothing[16] = { 0x6c, 0x62, 0x27, 0x2e, 0x07, 0xbb,
 					     0x01, 0x42, 0x62, 0xb8, 0x21, 0x75,
 					     0x62, 0x95, 0xc5, 0x8d };
-	static const uint8_t want[16] = { 0xf2, 0x71, 0x43, 0xe7, 0x09, 0xc8, 0x10, 0x2e, 0xbc, 0xbb, 0xa1, 0xa0, 0x60, 0x27, 0xac, 0x52 };
+	static const uint8_t want[16] = { 0xf2, 0x71, 0x43, 0xe7, 0x09, 0xc8,
+					  0x10, 0x2e, 0xbc, 0xbb, 0xa1, 0xa0,
+					  0x60, 0x27, 0xac, 0x52 };
 	struct reporter_frame frames[3] = {
 		{ .place = { .kind = REPORTER_PLACE_EXE, .exe = &pm.program },
 		  .vaddr = 4198400 },

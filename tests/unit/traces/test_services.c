@@ -29,7 +29,7 @@ struct pm_image {
 	uint64_t cpu_ns; /* that a look takes */
 	enum published_found found;
 	/* Of its context, its environment, and the storage of its agent. */
-	const char *service, *env, *stored;
+	const char *service, *env, *stored, *socket;
 	unsigned int looks, environs;
 	struct symbolizer_context names;
 };
@@ -166,6 +166,9 @@ void published_read(struct published *p)
 		assert_int_equal(p->storage, 0x1010);
 		p->stored = calloc(1, sizeof(*p->stored));
 		strcpy(p->stored->names.service, img->stored);
+		if (img->socket)
+			strcpy(p->stored->socket, img->socket);
+		p->uid = img->uid;
 	}
 	if (p->found == PUBLISHED_NEW) {
 		p->mapping = 0x1000;
@@ -207,11 +210,21 @@ static void parse_all(int err)
 
 static struct services services;
 static uint64_t passed; /* 0: as far as now */
-static unsigned int named;
+static unsigned int named, agents;
+static char agent_socket[64];
+static uint32_t agent_uid;
 
 static void on_named(void *arg, struct pm_image *img)
 {
 	named++;
+}
+
+static void on_agent(void *arg, struct pm_image *img, uint32_t uid,
+		     const char *socket)
+{
+	agents++;
+	agent_uid = uid;
+	snprintf(agent_socket, sizeof(agent_socket), "%s", socket);
 }
 
 static int setup(void **state)
@@ -220,11 +233,12 @@ static int setup(void **state)
 	const struct services_opts opts = {
 		.pm = (struct pm *)&the_pm,
 		.named = on_named,
+		.agent = on_agent,
 	};
 
 	memset(procs, 0, sizeof(procs));
 	nprocs = nparses = 0;
-	named = 0;
+	named = agents = 0;
 	tracers = 0;
 	passed = 0;
 	now = 1000 * SEC;
@@ -376,6 +390,33 @@ static void those_of_an_agents_storage_are_between(void **state)
 	img->stored = NULL;
 	run(62 * SEC);
 	assert_string_equal(img->names.service, "environ");
+}
+
+static void an_agents_socket_is_reported_after_each_look(void **state)
+{
+	struct pm_image *img = process(5), *none = process(5);
+
+	tracers = 1;
+	img->slot = none->slot = true;
+	img->stored = none->stored = "stored";
+	img->socket = "/tmp/agent";
+	passed = now - 1;
+	run(SEC / 2);
+	assert_int_equal(img->looks, 1);
+	assert_int_equal(agents, 0); /* an exec before may not be known yet */
+	passed = 0;
+	turn();
+	assert_int_equal(agents, 1);
+	assert_string_equal(agent_socket, "/tmp/agent");
+	assert_int_equal(agent_uid, 5);
+	run(15 * SEC);
+	assert_int_equal(agents, 3);
+	/* It is gone: a look in a second, not in a minute. */
+	services_agent_gone(&services, &img->key, now);
+	img->socket = "/tmp/other";
+	run(SEC + SEC / 5);
+	assert_int_equal(agents, 4);
+	assert_string_equal(agent_socket, "/tmp/other");
 }
 
 static void a_context_that_is_being_written_is_as_before(void **state)
@@ -541,6 +582,7 @@ int main(void)
 		X(so_is_one_whose_thread_has_a_trace),
 		X(names_of_a_context_go_before_those_of_the_environment),
 		X(those_of_an_agents_storage_are_between),
+		X(an_agents_socket_is_reported_after_each_look),
 		X(a_context_that_is_being_written_is_as_before),
 		X(an_invalid_context_names_nothing),
 		X(names_wait_for_the_execs_before_them),
