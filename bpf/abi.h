@@ -145,6 +145,7 @@ struct abi_code {
  * of the record is the goroutine's then. All of it is what the process has in its memory.
  */
 #define ABI_GO_WANTED (16 * 1024) /* one for several processes, by tgid */
+#define ABI_GO_FILES 2048 /* executed files of Go that the sampling program knows */
 /* Offsets of curg in runtime.m, by which versions are told apart: 1.17 to 1.24, and since. */
 #define ABI_GO_CURG_OLD 192
 #define ABI_GO_CURG 184

@@ -195,7 +195,11 @@ struct abi_watch_filter {
 	__u32 by_pid; /* only of the processes in the map of pids */
 	__u32 failed; /* only events with an error */
 	__u32 crowded; /* bytes in the ring from which on users have budgets */
+	__u64 pids; /* bits by ABI_WATCH_PID_BIT() of those in the map of pids */
 };
+
+/* Most processes are told apart from those in the map by this, without looking there. */
+#define ABI_WATCH_PID_BIT(pid) (1ULL << ((pid)&63))
 
 /* Of a name: events that subscribers should have had. */
 struct abi_watch_loss {
@@ -210,7 +214,7 @@ ABI_ASSERT(sizeof(struct abi_watch_record) == 200);
 ABI_ASSERT(sizeof(struct abi_watch_call) == 144);
 ABI_ASSERT(sizeof(struct abi_watch_fd) == 56);
 ABI_ASSERT(sizeof(struct abi_watch_conf) == 8);
-ABI_ASSERT(sizeof(struct abi_watch_filter) == 24);
+ABI_ASSERT(sizeof(struct abi_watch_filter) == 32);
 ABI_ASSERT(sizeof(struct abi_watch_loss) == 16);
 ABI_ASSERT(ABI_WATCH_NAMES <= 30);
 #endif

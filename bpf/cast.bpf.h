@@ -35,4 +35,12 @@ void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 		cast_v;                                                                           \
 	})
 
+/* A structure that each kernel has, and whose first member is such a number. */
+struct qstr___word {
+	__u64 hash_len;
+};
+
+/* The eight bytes at any address. */
+#define CAST_WORD(p) CAST_READ(struct qstr___word, p, hash_len)
+
 #endif /* BPF_CAST_BPF_H */

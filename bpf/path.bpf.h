@@ -18,11 +18,42 @@ struct walk {
 	__u32 cut; /* it lacks its beginning */
 };
 
-/* Prepends "/name" in a buffer of 'size' + PATH_ROOM bytes. False: there is no room. */
-static __always_inline bool path_prepend(struct walk *w, char *buf, const __u32 size,
-					 const void *name, __u32 len)
+#define PATH_WORDS 4 /* of a name at most */
+
+/*
+ * A short name is in the dentry itself, behind members longer than it, so that bytes before
+ * its begin can be read.
+ */
+static __always_inline bool path_is_inside(const struct dentry *dentry, const void *name, __u32 len)
 {
-	__u32 pos = w->pos;
+	return CAST_EXISTS && dentry && len <= PATH_WORDS * sizeof(__u64) &&
+	       (__u64)name - (__u64)dentry - PATH_WORDS * sizeof(__u64) <
+		       bpf_core_type_size(struct dentry);
+}
+
+/*
+ * From the end: what the last word has before the name is overwritten by what comes before
+ * it. A helper's call costs more than all of this.
+ */
+static __always_inline void path_copy_words(char *buf, const __u32 size, __u32 end,
+					    const void *name_end, __u32 len)
+{
+#pragma unroll
+	for (__u32 n = sizeof(__u64); n <= PATH_WORDS * sizeof(__u64); n += sizeof(__u64)) {
+		*(__u64 *)(buf + ((end - n) & (size - 1))) = CAST_WORD(name_end - n);
+		if (len <= n)
+			break;
+	}
+}
+
+/*
+ * Prepends "/name" in a buffer of 'size' + PATH_ROOM bytes. 'dentry': whose name it may be;
+ * or NULL. False: there is no room.
+ */
+static __always_inline bool path_prepend(struct walk *w, char *buf, const __u32 size,
+					 const void *name, __u32 len, const struct dentry *dentry)
+{
+	__u32 pos = w->pos, end = pos;
 
 	len &= 255;
 	if (pos <= len || pos > size) {
@@ -30,8 +61,13 @@ static __always_inline bool path_prepend(struct walk *w, char *buf, const __u32 
 		return false;
 	}
 	pos = (pos - len - 1) & (size - 1);
-	buf[pos] = '/';
-	bpf_probe_read_kernel(buf + pos + 1, len, name);
+	if (path_is_inside(dentry, name, len) && end >= PATH_WORDS * sizeof(__u64)) {
+		path_copy_words(buf, size, end, name + len, len);
+		buf[pos] = '/';
+	} else {
+		buf[pos] = '/';
+		bpf_probe_read_kernel(buf + pos + 1, len, name);
+	}
 	w->pos = pos;
 	return true;
 }
@@ -59,8 +95,8 @@ static __always_inline void path_begin(struct walk *w, const struct path_at *at,
 	w->cut = 0;
 }
 
-/* 1: that was the last step. */
-static __always_inline long path_step(struct walk *w, char *buf, const __u32 size)
+/* 1: that was the last step. 'quick': short names are copied by words. */
+static __always_inline long path_step(struct walk *w, char *buf, const __u32 size, const bool quick)
 {
 	struct dentry *dentry = (struct dentry *)w->dentry, *parent;
 	struct vfsmount *mnt = (struct vfsmount *)w->mnt;
@@ -82,7 +118,7 @@ static __always_inline long path_step(struct walk *w, char *buf, const __u32 siz
 	parent = CAST_READ(struct dentry, dentry, d_parent);
 	name = CAST_READ(struct dentry, dentry, d_name.name);
 	len = CAST_READ(struct dentry, dentry, d_name.len);
-	if (!path_prepend(w, buf, size, name, len))
+	if (!path_prepend(w, buf, size, name, len, quick ? dentry : NULL))
 		return 1;
 	w->dentry = (__u64)parent;
 	return parent == dentry || !parent; /* the root of a memfd's file system */

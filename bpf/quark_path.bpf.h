@@ -18,7 +18,7 @@ static __always_inline bool scratch_prepend(struct scratch *s, __u32 which, cons
 		s->walk.cut = 1;
 		return false;
 	}
-	return path_prepend(&s->walk, s->path[which], ABI_QUARK_PATH_MAX, name, len);
+	return path_prepend(&s->walk, s->path[which], ABI_QUARK_PATH_MAX, name, len, NULL);
 }
 
 static long walk_dentry(__u32 i, void *arg)
@@ -29,7 +29,7 @@ static long walk_dentry(__u32 i, void *arg)
 
 	if (!s || which >= PATHS)
 		return 1;
-	return path_step(&s->walk, s->path[which], ABI_QUARK_PATH_MAX);
+	return path_step(&s->walk, s->path[which], ABI_QUARK_PATH_MAX, false);
 }
 
 static __always_inline struct kernfs_node *kernfs_parent(struct kernfs_node *kn)

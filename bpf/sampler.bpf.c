@@ -9,9 +9,11 @@
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
 
 #include "bpf/sampler_record.bpf.h"
 #include "bpf/sampler_trace.bpf.h"
+#include "bpf/sampler/sampler_wanted.bpf.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
@@ -33,6 +35,7 @@ int sampler_tick(struct bpf_perf_event_data *ctx)
 		s->kstack_part.type = ABI_PART_KSTACK;
 		s->kstack_part.size = s->kstack_size = n > 0 ? n : 0;
 	}
+	sampler_wanted(s);
 	user_part(s, task);
 	if (trace_used)
 		trace_part(s, task);
@@ -41,6 +44,13 @@ int sampler_tick(struct bpf_perf_event_data *ctx)
 	if (s->user && !sampler_emit(s, false))
 		return 0;
 	sampler_count(ABI_SAMPLER_RING_FULL, 1);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sampler_exec, struct task_struct *task)
+{
+	sampler_executed(task);
 	return 0;
 }
 

@@ -7,20 +7,10 @@
 #ifndef BPF_SAMPLER_CODE_BPF_H
 #define BPF_SAMPLER_CODE_BPF_H
 
-/* By tgid. Set and cleared by user space. */
-__u64 code_wanted[ABI_CODE_WANTED / 64];
-
 struct code_part {
 	struct abi_part part;
 	struct abi_code code;
 };
-
-static __always_inline bool code_is_wanted(__u32 tgid)
-{
-	__u32 bit = tgid % ABI_CODE_WANTED;
-
-	return code_wanted[bit / 64] >> (bit % 64) & 1;
-}
 
 /* False: there is none. At the end of a mapping a quarter of it. */
 static __always_inline bool code_copy(struct code_part *c, __u64 ip)

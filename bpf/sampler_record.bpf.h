@@ -130,6 +130,7 @@ struct scratch {
 	__u32 has_code; /* so does 'code' */
 	__u32 traced; /* so does 'trace' */
 	__u32 has_go; /* so does 'go' */
+	__u32 want_code, want_go; /* set by the caller, for user_part() */
 	__u32 pad;
 	struct code_part code;
 	struct go_part go;
@@ -364,7 +365,7 @@ static __always_inline void plan_stacks(struct scratch *s, struct task_struct *t
 	s->go_state.hi = 0;
 	if (top - v.sp >= size) {
 		if (!(s->head.flags & ABI_SAMPLE_COMPAT))
-			s->has_go = sampler_go_find(&s->go_state, &s->go.go, s->head.key.tgid, task,
+			s->has_go = sampler_go_find(&s->go_state, &s->go.go, s->want_go, task,
 						    &s->regs);
 		stack_end(s, task, mm, &v);
 		plan_stack(&s->plan, &v, 0);
@@ -429,7 +430,7 @@ static __noinline void user_part(struct scratch *s, struct task_struct *task)
 	if (!arch_compat(r))
 		probe_regs(&s->probe, task, mm, &s->regs);
 	/* 32-bit code has no rows ever. */
-	if (arch_compat(r) || code_is_wanted(s->head.key.tgid))
+	if (arch_compat(r) || s->want_code)
 		s->has_code = code_copy(&s->code, s->regs.ip);
 	plan_stacks(s, task, mm);
 	if (s->plan.limited || s->left.limited)
@@ -631,6 +632,7 @@ static __always_inline void sampler_begin(struct scratch *s, struct task_struct 
 	sampler_fill_head(&s->head, task);
 	s->kstack_size = 0;
 	s->user = s->has_code = s->traced = s->has_go = false;
+	s->want_code = s->want_go = 0;
 	s->regs_part.type = ABI_PART_REGS;
 	s->regs_part.size = sizeof(s->regs);
 }

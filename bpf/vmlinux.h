@@ -223,7 +223,7 @@ struct trace_event_raw_sched_process_exit___6_16 {
 	bool group_dead;
 };
 
-struct trace_event_raw_tcp_retransmit_skb___6_15 {
+struct trace_event_raw_tcp_retransmit_skb___6_17 {
 	int err;
 };
 

@@ -278,6 +278,7 @@ struct pm_exe {
 	struct symbolizer_segment *segments;
 	size_t nsegments;
 	struct symbolizer_slot slot;
+	struct symbolizer_go go; /* of its rows, once they were read */
 	uint64_t short_id;
 	uint64_t dev, ino; /* as the kernel reported for its mapping, with */
 	uint64_t generation; /* ... 0: not known */
@@ -345,6 +346,8 @@ void pm_open_cancel(struct pm *pm);
  * it as known while that file is open.
  */
 void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident);
+/* Its rows were read. */
+void pm_exe_set_go(struct pm_exe *exe, const struct symbolizer_go *go);
 /* Its file was closed: it may be deleted by its next exec. */
 void pm_exe_unpinned(struct pm_exe *exe);
 bool pm_exe_knows(struct pm *pm, const struct quark_file_ident *ident);
@@ -668,10 +671,12 @@ static inline bool pm_selects(const struct pm *pm, const struct pm_proc *proc,
 
 /* Counts, and returns -ENOMEM. */
 int pm_nomem(struct pm *pm);
-/* These two call the functions in pm->opts. */
+/* These call the functions in pm->opts. */
 void pm_limited(struct pm *pm, uint32_t uid, enum pm_limit what, uint64_t n);
 void pm_known_file(struct pm *pm, const struct quark_file_ident *ident,
 		   bool known);
+void pm_go_file(struct pm *pm, const struct quark_file_ident *ident,
+		const struct symbolizer_go *go);
 
 /*
  * Adds a gap to the sum of all gaps; where gaps of several CPUs overlap, time

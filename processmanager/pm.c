@@ -21,6 +21,13 @@ void pm_known_file(struct pm *pm, const struct quark_file_ident *ident,
 		pm->opts.known_file(pm->opts.arg, ident, known);
 }
 
+void pm_go_file(struct pm *pm, const struct quark_file_ident *ident,
+		const struct symbolizer_go *go)
+{
+	if (pm->opts.go_file)
+		pm->opts.go_file(pm->opts.arg, ident, go);
+}
+
 int pm_nomem(struct pm *pm)
 {
 	pm->stats.nomem++;

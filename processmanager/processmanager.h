@@ -89,6 +89,9 @@ struct pm_opts {
 	/* An executed file is known, or is no longer: see pm_new_file(). */
 	void (*known_file)(void *arg, const struct quark_file_ident *ident,
 			   bool known);
+	/* A known file is a program of Go, by its unwind rows; NULL: forget it. */
+	void (*go_file)(void *arg, const struct quark_file_ident *ident,
+			const struct symbolizer_go *go);
 	void *arg;
 	/*
 	 * This pid is not selected with its parent, so its own children are

@@ -378,6 +378,14 @@ int engine_timeline(void *arg, const struct abi_key *key, bool lives,
 	return waiting_timeline(e->waiting, key, lives, tid, out);
 }
 
+int engine_path(void *arg, const struct abi_key *key, bool lives,
+		struct reporter_path *out)
+{
+	const struct engine *e = arg;
+
+	return waiting_path(e->waiting, key, lives, out);
+}
+
 int engine_loop(struct engine *e)
 {
 	const struct source_poll waits = {

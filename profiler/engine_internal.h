@@ -95,6 +95,9 @@ void engine_edges(void *arg);
 /* reporter_opts.timeline */
 int engine_timeline(void *arg, const struct abi_key *key, bool lives,
 		    uint32_t tid, struct reporter_timeline *out);
+/* reporter_opts.path */
+int engine_path(void *arg, const struct abi_key *key, bool lives,
+		struct reporter_path *out);
 void engine_close_source(struct source_run *source);
 /* From here on the loop drives it. */
 int engine_loop(struct engine *e);

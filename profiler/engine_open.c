@@ -97,6 +97,15 @@ static void engine_apm_gone(void *arg, const struct abi_key *key)
 	services_agent_gone(&e->services, key, clock_boottime_ns());
 }
 
+static void engine_go_file(void *arg, const struct quark_file_ident *ident,
+			   const struct symbolizer_go *go)
+{
+	const struct source_run *source = &((struct engine *)arg)->source;
+
+	if (source->state && source->row->go_file)
+		source->row->go_file(source->state, ident, go);
+}
+
 /* From inside the pump; NULL while the first parts are opened. */
 static void engine_want_maps(void *arg, const struct pm_want *want)
 {
@@ -189,6 +198,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			      .limited = engine_pm_limited,
 			      .never_select = getpid(),
 			      .known_file = engine_known_file,
+			      .go_file = engine_go_file,
 			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .wait_ms = ENGINE_WAIT_MS,
@@ -281,6 +291,7 @@ static int engine_open_reporter(struct engine *e,
 		.limited = engine_limited,
 		.refresh = engine_refresh,
 		.timeline = engine_timeline,
+		.path = engine_path,
 		.edges = engine_edges,
 		.loss_names = losses_names(),
 		.nlosses = LOSS_MAX,

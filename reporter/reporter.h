@@ -22,6 +22,7 @@
 #include "reporter/edit/profile.h"
 #include "reporter/ledger/names.h"
 #include "reporter/ledger/segment.h"
+#include "reporter/ledger/step.h"
 #include "reporter/outfile.h"
 #include "reporter/query/query.h"
 #include "reporter/request/moment.h"
@@ -245,6 +246,12 @@ struct reporter_opts {
 	 */
 	int (*timeline)(void *arg, const struct abi_key *key, bool lives,
 			uint32_t tid, struct reporter_timeline *out);
+	/*
+	 * Likewise the path of the thread out->tid, or 0: of the first one, from
+	 * out->of.from to out->of.to. out->steps passes to the callee.
+	 */
+	int (*path)(void *arg, const struct abi_key *key, bool lives,
+		    struct reporter_path *out);
 	/* reporter_apart_edge() may have changed. */
 	void (*edges)(void *arg);
 	/* Adds reasons to /healthz by reporter_failing() and _degraded(). */

@@ -5,6 +5,7 @@
 #   tests/fuzz/PART/fuzz_*.c  libFuzzer targets; check replays tests/fuzz/corpus/NAME
 #   tests/bench/bench_*       programs or scripts that print JSON lines
 #   tests/languages/test_*    what one gets by language: make check-languages
+#   tests/watch/test_*        watched events beside other programs: make check-watch
 
 UNIT_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/unit -name 'test_*.c')))
 BPF_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/bpf -name 'test_*.c')))
@@ -14,6 +15,8 @@ FUZZERS := $(patsubst fuzz_%.c,%,$(notdir $(FUZZ_TARGETS)))
 REPLAYS := $(join $(dir $(FUZZ_TARGETS:%=$(B)/%)),$(FUZZERS:%=replay_%))
 REPLAY_OBJS := $(FUZZ_TARGETS:%.c=$(B)/%.o)
 BENCH_PROGS := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
+# That the tests of check-watch run.
+WATCH_PROGS := $(addprefix $(B)/tests/watch/prog_,exits retransmits)
 
 # Helpers shared by test programs: tests/unit/*.c that are no tests themselves.
 TEST_HELPERS := $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/*.c))
@@ -89,7 +92,7 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-built
 
 # Benches are not run, but built: a change must not break them unnoticed.
-check-built: all $(REAPER) $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS) $(BENCH_PROGS)
+check-built: all $(REAPER) $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS) $(BENCH_PROGS) $(WATCH_PROGS)
 	$(Q)packaging/promtool $(B)/tools
 	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) REAPER=$(REAPER) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
@@ -126,7 +129,13 @@ check-watch: deps
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-watch-built
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-vm TESTS='$(or $(TESTS),*/test_watch*)'
 
-check-watch-built: all $(REAPER)
+$(WATCH_PROGS): %: %.o $(B)/profd.a $(B)/libquark.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(WATCH_PROGS:%=%.o): %.o: %.skel.h
+
+check-watch-built: all $(REAPER) $(WATCH_PROGS)
 	$(Q)TEST_TIMEOUT=1200 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/watch/test_*.sh)
 
 .PHONY: check-watch check-watch-built

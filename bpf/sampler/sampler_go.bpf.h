@@ -8,15 +8,12 @@
  * The offsets are those of runtime2.go, Go 1.17 to 1.26; 1.25 dropped a word. A process can
  * write anything there: it decides which of its own bytes are copied, within the limits of
  * any copy (plan_stack()), and user space believes nothing that does not fit together.
+ *
+ * The word that tells where they are: the offset of curg in bytes, and below it the words
+ * from the thread pointer to g, 16 bits each. 0: not wanted.
  */
 #ifndef BPF_SAMPLER_GO_BPF_H
 #define BPF_SAMPLER_GO_BPF_H
-
-/*
- * By tgid, set by user space: the offset of curg in bytes, and below it the words from the
- * thread pointer to g, 16 bits each. 0: not wanted.
- */
-__u32 go_wanted[ABI_GO_WANTED];
 
 /* Words of runtime.g and runtime.m. */
 enum {
@@ -125,11 +122,9 @@ static __always_inline bool go_look(struct go_state *st, struct abi_go *go, __u3
 }
 
 /* Fills 'go', and the bounds in 'st'. False: the sample has no such part. */
-static __always_inline bool sampler_go_find(struct go_state *st, struct abi_go *go, __u32 tgid,
+static __always_inline bool sampler_go_find(struct go_state *st, struct abi_go *go, __u32 wanted,
 					    struct task_struct *task, const struct abi_regs *r)
 {
-	__u32 wanted = go_wanted[tgid % ABI_GO_WANTED];
-
 	st->hi = st->end = 0;
 	return wanted && go_look(st, go, wanted, task, r);
 }

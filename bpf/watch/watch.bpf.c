@@ -282,13 +282,29 @@ int BPF_PROG(watch_tcp_rtt, struct sock *sk)
 	return 0;
 }
 
+#define EAGAIN 11
+#define ENOMEM 12
+#define EBUSY 16
+#define EINVAL 22
 #define ENOBUFS 105
+#define EHOSTUNREACH 113
 
-/* From 6.15 on also what could not be sent, with an error. */
+/*
+ * The errors of __tcp_retransmit_skb() (6.17) before it hands a segment to IP: that is in a
+ * queue of this host still, or has no room in the window, and so on. Nothing else counts it as
+ * a retransmit.
+ */
+static __always_inline bool retransmit_begun(int err)
+{
+	return err != -EBUSY && err != -EAGAIN && err != -EHOSTUNREACH && err != -ENOMEM &&
+	       err != -EINVAL;
+}
+
+/* From 6.17 on also what could not be sent, with an error. */
 SEC("tp_btf/tcp_retransmit_skb")
 int watch_tcp_retransmit(__u64 *ctx)
 {
-	struct trace_event_raw_tcp_retransmit_skb___6_15 *with = NULL;
+	struct trace_event_raw_tcp_retransmit_skb___6_17 *with = NULL;
 	const struct tcp_skb_cb *cb;
 	struct sk_buff *skb = (void *)ctx[1];
 	struct sock *sk = (void *)ctx[0];
@@ -296,15 +312,16 @@ int watch_tcp_retransmit(__u64 *ctx)
 	__u16 segs = 0;
 	int err = 0;
 
-	if (!sock_fill(&r, sk, bpf_sk_storage_get(&watch_owners, sk, NULL, 0)))
+	if (bpf_core_field_exists(with->err))
+		err = ctx[2];
+	if (!retransmit_begun(err) ||
+	    !sock_fill(&r, sk, bpf_sk_storage_get(&watch_owners, sk, NULL, 0)))
 		return 0;
 	r.head.name = ABI_WATCH_TCP_RETRANSMIT;
 	cb = (const struct tcp_skb_cb *)skb->cb;
 	bpf_core_read(&segs, sizeof(segs), &cb->tcp_gso_segs);
 	r.v[0] = segs;
 	r.v[1] = sk->__sk_common.skc_state;
-	if (bpf_core_field_exists(with->err))
-		err = ctx[2];
 	/* Positive: a queue of this host dropped it, as net_xmit_errno() says. */
 	r.v[2] = err > 0 ? -ENOBUFS : (__s64)err;
 	if (r.v[2])
@@ -423,7 +440,7 @@ begun:
 		call_leave_fd(c, task, t.fd);
 	if (call_is_exec(nr)) {
 		__builtin_memcpy(c->args, r.args, sizeof(c->args));
-		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->comm);
+		watch_fill_comm(c->comm, task);
 	}
 	c->begun = 1;
 	c->at = bpf_ktime_get_boot_ns();

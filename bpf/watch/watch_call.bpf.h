@@ -64,7 +64,7 @@ static __always_inline struct call_path *call_path(struct task_struct *task, __u
 static __always_inline bool call_is_wanted(const struct abi_watch_filter *f,
 					   struct task_struct *task, const struct pt_regs *regs)
 {
-	__u32 bits = watch_pid(task->tgid);
+	__u32 bits = watch_pid(f, task->tgid);
 
 	if (bits & ABI_WATCH_PID_CLIENT || (f->by_pid && !(bits & ABI_WATCH_PID_WANTED)))
 		return false;
@@ -285,6 +285,49 @@ static __always_inline long call_send_plain(const struct abi_watch_call *r)
 	return 0;
 }
 
+/*
+ * A record whose only text is a short one, of its descriptor; most are. Its size is known
+ * beforehand, so that it is written without calls of helpers; what is behind the text means
+ * nothing.
+ */
+struct call_short {
+	struct abi_watch_call call;
+	struct abi_watch_fd fd;
+	__u64 text[7];
+};
+
+static __always_inline bool call_is_short(const struct abi_watch_call *r,
+					  const struct call_texts *t)
+{
+	return t->fd && !r->path_len[0] && !r->path_len[1] &&
+	       t->fd->fd.text_len <= sizeof(((struct call_short *)0)->text);
+}
+
+static __always_inline long call_send_short(const struct abi_watch_call *r,
+					    const struct fd_scratch *s)
+{
+	struct call_short *slot = bpf_ringbuf_reserve(&watch_ring, sizeof(*slot), 0);
+	__u64 at = s->at;
+
+	if (!slot)
+		return -1;
+	slot->call = *r;
+	slot->call.head.time = bpf_ktime_get_boot_ns();
+	slot->fd = s->fd;
+	barrier_var(at);
+	for (__u64 i = 0; i < sizeof(slot->text) && at < ABI_WATCH_FD_TEXT_MAX; i += sizeof(__u64))
+		slot->text[i / sizeof(__u64)] = *(__u64 *)(s->text + at + i);
+	bpf_ringbuf_submit(slot, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __always_inline long call_send_record(struct abi_watch_call *r, const struct call_texts *t)
+{
+	if (call_is_short(r, t))
+		return call_send_short(r, t->fd);
+	return call_size(r, t) > sizeof(*r) ? call_send_texts(r, t) : call_send_plain(r);
+}
+
 static __always_inline void call_send(const struct abi_watch_filter *f, struct abi_watch_call *r,
 				      const struct call_texts *t)
 {
@@ -298,7 +341,7 @@ static __always_inline void call_send(const struct abi_watch_filter *f, struct a
 	l = &watch_losses[name];
 	if (!watch_may(f, &r->head, size))
 		__sync_fetch_and_add(&l->limited, 1);
-	else if (size > sizeof(*r) ? call_send_texts(r, t) : call_send_plain(r))
+	else if (call_send_record(r, t))
 		__sync_fetch_and_add(&l->dropped, 1);
 }
 

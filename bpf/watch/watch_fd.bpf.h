@@ -52,6 +52,18 @@ static __always_inline struct fd_scratch *fd_get_scratch(void)
 	return bpf_map_lookup_elem(&watch_fds, &zero);
 }
 
+/* As file_at(), by a load instead of a helper's call. */
+static __always_inline struct file *fd_file(struct task_struct *task, __u32 n)
+{
+	struct files_struct *files = task_cast(task)->files;
+	struct fdtable *fdt;
+
+	if (!files)
+		return NULL;
+	fdt = files->fdt;
+	return n < fdt->max_fds ? (void *)CAST_WORD(fdt->fd + n) : NULL;
+}
+
 /* --- what it is ----------------------------------------------------------------- */
 
 static __always_inline __u8 fd_kind(struct fd_scratch *s, struct fd_seen *seen)
@@ -82,7 +94,7 @@ static long fd_walk_dentry(__u32 i, void *arg)
 {
 	struct fd_scratch *s = fd_get_scratch();
 
-	return s ? path_step(&s->walk, s->text, ABI_WATCH_FD_TEXT_MAX) : 1;
+	return s ? path_step(&s->walk, s->text, ABI_WATCH_FD_TEXT_MAX, true) : 1;
 }
 
 static __always_inline void fd_read_path(struct fd_scratch *s, struct task_struct *task,
@@ -190,8 +202,7 @@ static __always_inline bool fd_is_as_seen(struct task_struct *task, __u32 n,
 {
 	struct file *file = seen->file;
 
-	return file_at(task_cast(task)->files, n) == file &&
-	       CAST_READ(struct file, file, f_inode) == seen->inode &&
+	return fd_file(task, n) == file && CAST_READ(struct file, file, f_inode) == seen->inode &&
 	       CAST_READ(struct file, file, f_path.dentry) == seen->dentry;
 }
 
@@ -213,7 +224,7 @@ static __always_inline void fd_clear(struct fd_scratch *s, __s32 n, __u8 kind)
 /* The address of its inode; 0: it is closed. */
 static __always_inline __u64 fd_inode(struct task_struct *task, __s32 n)
 {
-	struct file *file = file_at(task_cast(task)->files, n);
+	struct file *file = fd_file(task, n);
 
 	return file ? (__u64)CAST_READ(struct file, file, f_inode) : 0;
 }
@@ -226,7 +237,7 @@ static __always_inline __u64 fd_inode(struct task_struct *task, __s32 n)
 __noinline int fd_read(__s32 n, __u8 categories, __u64 inode)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct file *file = file_at(task_cast(task)->files, n);
+	struct file *file = fd_file(task, n);
 	struct fd_scratch *s = fd_get_scratch();
 	struct fd_seen seen = { .file = file };
 

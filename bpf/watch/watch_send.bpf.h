@@ -63,30 +63,49 @@ static __always_inline bool watch_wanted(const struct abi_watch_filter *f, enum 
 }
 
 /* Bits of enum abi_watch_pid. */
-static __always_inline __u32 watch_pid(__u32 tgid)
+static __always_inline __u32 watch_pid(const struct abi_watch_filter *f, __u32 tgid)
 {
-	__u32 *bits = bpf_map_lookup_elem(&watch_pids, &tgid);
+	__u32 *bits = NULL;
 
+	if (f->pids & ABI_WATCH_PID_BIT(tgid))
+		bits = bpf_map_lookup_elem(&watch_pids, &tgid);
 	return bits ? *bits : 0;
 }
 
 /* profd's own, or a helper process of it. */
 static __always_inline bool watch_is_self(struct task_struct *task)
 {
-	task = task_cast(task);
-	return watch_self &&
-	       ((__u32)task->tgid == watch_self || (__u32)task->real_parent->tgid == watch_self);
+	return watch_self && ((__u32)task->tgid == watch_self ||
+			      (__u32)task_cast(task)->real_parent->tgid == watch_self);
+}
+
+/*
+ * As fill_key() and a read of comm, at less cost: each load from a task that was cast gets a
+ * check of its address, so numbers are read from the task itself.
+ */
+static __always_inline void watch_fill_key(struct abi_key *key, struct task_struct *task)
+{
+	key->start_boottime = task_cast(task)->group_leader->start_boottime;
+	key->exec_id = task->self_exec_id;
+	key->tgid = task->tgid;
+	key->pad = 0;
+}
+
+static __always_inline void watch_fill_comm(char *comm, const struct task_struct *task)
+{
+	for (int i = 0; i < ABI_COMM_LEN; i += sizeof(__u64))
+		*(__u64 *)(comm + i) = CAST_WORD(task->comm + i);
 }
 
 static __always_inline void watch_fill_head(struct abi_watch_head *h, struct task_struct *task)
 {
 	const struct cred *cred = task_cast(task)->real_cred;
 
-	fill_key(&h->key, task);
+	watch_fill_key(&h->key, task);
 	h->tid = task->pid;
 	h->uid = cred->uid.val;
 	h->gid = cred->gid.val;
-	bpf_probe_read_kernel(h->comm, sizeof(h->comm), task->comm);
+	watch_fill_comm(h->comm, task);
 }
 
 static __always_inline void watch_fill_task(struct abi_watch_record *r, struct task_struct *task)
@@ -124,7 +143,7 @@ static __noinline void watch_send(struct abi_watch_record *r)
 
 	if (!r || !watch_wanted(f, r->head.name & 31))
 		return;
-	if (f->by_pid && !(watch_pid(r->head.key.tgid) & ABI_WATCH_PID_WANTED))
+	if (f->by_pid && !(watch_pid(f, r->head.key.tgid) & ABI_WATCH_PID_WANTED))
 		return;
 	if (r->head.flags & ABI_WATCH_TIMED && r->head.latency < f->slower)
 		return;

@@ -74,7 +74,7 @@ static __always_inline void owner_set(struct owner *o, struct task_struct *task)
 {
 	const struct cred *cred = task_cast(task)->real_cred;
 
-	fill_key(&o->key, task);
+	watch_fill_key(&o->key, task);
 	if (!o->created_by.tgid)
 		o->created_by = o->key;
 	o->tid = task->pid;
@@ -82,14 +82,14 @@ static __always_inline void owner_set(struct owner *o, struct task_struct *task)
 	o->gid = cred->gid.val;
 	o->self = watch_is_self(task);
 	o->era = watch_era;
-	bpf_probe_read_kernel(o->comm, sizeof(o->comm), task->comm);
+	watch_fill_comm(o->comm, task);
 }
 
 static __always_inline bool owner_is(const struct owner *o, struct task_struct *task)
 {
 	struct abi_key key;
 
-	fill_key(&key, task);
+	watch_fill_key(&key, task);
 	return o->tid == (__u32)task->pid && o->key.tgid == key.tgid &&
 	       o->key.exec_id == key.exec_id && o->key.start_boottime == key.start_boottime;
 }

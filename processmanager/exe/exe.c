@@ -118,8 +118,11 @@ static void pm_key_remove(struct pm_exe_key *key)
 	LIST_REMOVE(key, next);
 	hash_remove(&pm->exe_keys, &key->node);
 	memcpy(&ident, key->bytes, sizeof(ident));
-	if (key->kind == PM_KEY_EXECUTED)
+	if (key->kind == PM_KEY_EXECUTED) {
 		pm_known_file(pm, &ident, false);
+		if (key->exe->go.tls)
+			pm_go_file(pm, &ident, NULL);
+	}
 	free(key);
 }
 
@@ -419,6 +422,24 @@ void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident)
 	if (!pm_key_find(exe->pm, &k) && pm_key_add(root, &k))
 		return;
 	pm_known_file(exe->pm, ident, true);
+	if (root->go.tls)
+		pm_go_file(exe->pm, ident, &root->go);
+}
+
+void pm_exe_set_go(struct pm_exe *exe, const struct symbolizer_go *go)
+{
+	struct quark_file_ident ident;
+	const struct pm_exe_key *key;
+
+	exe->go = *go;
+	if (!go->tls)
+		return;
+	LIST_FOREACH(key, &exe->keys, next) {
+		if (key->kind != PM_KEY_EXECUTED)
+			continue;
+		memcpy(&ident, key->bytes, sizeof(ident));
+		pm_go_file(exe->pm, &ident, go);
+	}
 }
 
 bool pm_exe_knows(struct pm *pm, const struct quark_file_ident *ident)

@@ -201,6 +201,8 @@ static void pm_req_read(void *arg, int err, struct symbolizer_rows *rows)
 		symbolizer_rows_info(rows, &info);
 	if (r->exe)
 		r->exe->rows_bytes = info.bytes;
+	if (r->exe && rows)
+		pm_exe_set_go(r->exe, &info.go);
 	pm_req_done(arg, err, NULL, rows);
 }
 

@@ -106,7 +106,7 @@ static const struct abi_watch_call *call_record(const void *record, size_t len)
 			return NULL;
 		size += fd->text_len;
 	}
-	return len == size + r->path_len[0] + r->path_len[1] ? r : NULL;
+	return len >= size + r->path_len[0] + r->path_len[1] ? r : NULL;
 }
 
 int watch_call_name(const void *record, size_t len)

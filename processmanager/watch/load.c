@@ -222,6 +222,15 @@ static size_t load_list_pids(const struct watch_wanted *all,
 	return n;
 }
 
+static uint64_t load_pid_bits(const struct load_pid *v, size_t n)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bits |= ABI_WATCH_PID_BIT(v[i].pid);
+	return bits;
+}
+
 static void load_categories(struct abi_watch_conf *conf,
 			    const struct watch_call *call,
 			    const struct watch_set *names)
@@ -274,6 +283,7 @@ int watch_load_filter(struct watch_load *l, const struct watch_wanted *all)
 		if (i == ABI_WATCH_OTHERS)
 			f.names = watch_mask_of(&all->names);
 		f.crowded = l->crowded;
+		f.pids = load_pid_bits(now, n);
 		if (bpf_map_update_elem(filters, &i, &f, BPF_ANY))
 			err = err ?: -errno;
 	}

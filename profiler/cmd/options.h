@@ -36,6 +36,9 @@
 	X(TIMELINE, timeline, "timeline", " PID",                               \
 	  "Print what the threads of a process did one after the other, and\n"  \
 	  "what woke them, from a running profd with --wait.")                  \
+	X(WHY, why, "why", " PID",                                              \
+	  "Print where the time of a thread went, through what woke it, from\n" \
+	  "a running profd with --wait.")                                       \
 	X(STATUS, status, "status", "",                                         \
 	  "Print the state and the losses of a running profd.")                 \
 	X(SYMBOLIZE, symbolize_profile, "symbolize-profile", " IN -o OUT",      \

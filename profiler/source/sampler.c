@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -243,6 +244,9 @@ int sampler_new(struct sampler **sp, const struct sampler_opts *opts,
 	}
 	if (!err && s->module)
 		sampler_watch_modules(s);
+	if (!err) /* without it processes of Go are found by a sample */
+		s->skel->links.sampler_exec =
+			bpf_program__attach(s->skel->progs.sampler_exec);
 	if (err)
 		sampler_free(s);
 	else
@@ -327,11 +331,36 @@ void sampler_want_none(struct sampler *s)
 	memset(s->skel->bss->go_wanted, 0, sizeof(s->skel->bss->go_wanted));
 }
 
+/* As in bpf/sampler/sampler_go.bpf.h. */
+static uint32_t sampler_go_word(int32_t tls, int32_t curg)
+{
+	return (uint32_t)curg << 16 | (uint16_t)(tls / 8);
+}
+
 void sampler_want_go(struct sampler *s, uint32_t tgid, int32_t tls,
 		     int32_t curg)
 {
 	s->skel->bss->go_wanted[tgid % ABI_GO_WANTED] =
-		(uint32_t)curg << 16 | (uint16_t)(tls / 8);
+		sampler_go_word(tls, curg);
+}
+
+void sampler_go_file(struct sampler *s, const struct quark_file_ident *file,
+		     int32_t tls, int32_t curg)
+{
+	const struct abi_quark_file key = {
+		.dev = (uint64_t)gnu_dev_major(file->dev) << 20 |
+		       gnu_dev_minor(file->dev),
+		.ino = file->ino,
+		.ctime_ns = file->ctime_ns,
+		.size = file->size,
+	};
+	uint32_t word = sampler_go_word(tls, curg);
+	int fd = bpf_map__fd(s->skel->maps.go_files);
+
+	if (tls)
+		bpf_map_update_elem(fd, &key, &word, BPF_ANY);
+	else
+		bpf_map_delete_elem(fd, &key);
 }
 
 int sampler_poll(struct sampler *s)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "bpf/abi_trace.h"
+#include "processmanager/quark/quark.h"
 
 struct sampler;
 
@@ -49,6 +50,13 @@ void sampler_want_none(struct sampler *s);
  */
 void sampler_want_go(struct sampler *s, uint32_t tgid, int32_t tls,
 		     int32_t curg);
+/*
+ * Likewise for each process that will execute this file, from its first sample; tls 0:
+ * not any more. Best effort: for want of room or on a kernel that does not allow it the
+ * process must be wanted itself.
+ */
+void sampler_go_file(struct sampler *s, const struct quark_file_ident *file,
+		     int32_t tls, int32_t curg);
 /* Drains the ring. Number of records or -errno. */
 int sampler_poll(struct sampler *s);
 uint64_t sampler_watermark(const struct sampler *s);

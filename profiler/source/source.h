@@ -135,6 +135,9 @@ struct source_row {
 	/* pm_opts.known_file. May be NULL. */
 	void (*known_file)(void *state, const struct quark_file_ident *ident,
 			   bool known);
+	/* pm_opts.go_file. May be NULL. */
+	void (*go_file)(void *state, const struct quark_file_ident *ident,
+			const struct symbolizer_go *go);
 
 	/* As sampler_trace_slot(). NULL: samples have no ids of traces. */
 	int (*trace_slot)(void *state, uint32_t tgid,

@@ -394,6 +394,19 @@ static void source_bpf_known_file(void *state,
 		quark_queue_forget_file(&s->quark, ident);
 }
 
+static void source_bpf_go_file(void *state,
+			       const struct quark_file_ident *ident,
+			       const struct symbolizer_go *go)
+{
+	static const struct symbolizer_go none;
+	struct source_bpf *s = state;
+
+	if (!go)
+		go = &none;
+	if (s->sampler)
+		sampler_go_file(s->sampler, ident, go->tls, go->curg);
+}
+
 static int source_bpf_trace_slot(void *state, uint32_t tgid,
 				 const struct abi_trace_slot *slot)
 {
@@ -435,6 +448,7 @@ const struct source_row source_bpf = {
 	.want_code = source_bpf_want_code,
 	.want_go = source_bpf_want_go,
 	.known_file = source_bpf_known_file,
+	.go_file = source_bpf_go_file,
 	.trace_slot = source_bpf_trace_slot,
 	.cpu_stats = source_bpf_cpu_stats,
 	.stats = source_bpf_stats,

@@ -14,6 +14,7 @@
 #include "profiler/cmd/client.h"
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
+#include "profiler/timeline/put.h"
 
 #define TIMELINE_WAIT_S 10
 
@@ -27,90 +28,11 @@ struct timeline_view {
 
 /* --- lines ---------------------------------------------------------------------------- */
 
-static uint64_t timeline_u64(const json_t *o, const char *key)
+static void timeline_put_columns(struct strbuf *sb, const json_t *o)
 {
-	return strtoull(lines_str(o, key), NULL, 10);
-}
-
-static void timeline_put_header(struct strbuf *sb, const json_t *o)
-{
-	static const char *const causes[][2] = {
-		{ "rate", "too many in a short time" },
-		{ "ring", "all processes made too many" },
-		{ "memory", "the oldest, for want of room" },
-	};
-	const json_t *lost = json_object_get(o, "lost");
-	uint64_t n, all = 0;
-
-	strbuf_printf(sb, "process %" PRIu64 ", recorded since ",
-		      lines_int(o, "pid"));
-	lines_clock(sb, o, "since", !lines_is_today(lines_time(o, "since")));
-	strbuf_printf(sb, ", %" PRIu64 " segments, lost since then: ",
-		      lines_int(o, "segments"));
-	for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
-		n = lines_int(lost, causes[i][0]);
-		if (n)
-			strbuf_printf(sb, "%s%" PRIu64 " (%s)", all ? ", " : "",
-				      n, causes[i][1]);
-		all += n;
-	}
-	strbuf_puts(sb, all ? "\n" : "none\n");
+	timeline_put_header(sb, o, "segments");
 	strbuf_printf(sb, "%-15s %7s %-15s %-8s %9s %s\n", "TIME", "TID",
 		      "THREAD", "STATE", "DURATION", "WHY");
-}
-
-/* "redis-server 12/14"; perhaps. */
-static void timeline_put_waker(struct strbuf *sb, const json_t *w)
-{
-	const char *kind = lines_str(w, "kind");
-	bool perhaps = !strcmp(kind, "softirq") || !strcmp(kind, "unknown");
-
-	if (!strcmp(kind, "none")) {
-		strbuf_puts(sb, "; no wake-up was seen");
-		return;
-	}
-	strbuf_puts(sb, "; woken by ");
-	if (strcmp(kind, "task") != 0)
-		strbuf_printf(sb, "%s%s", perhaps ? "" : "an ",
-			      strcmp(kind, "unknown") ? kind : "");
-	if (!lines_has(w, "pid"))
-		return;
-	strbuf_puts(sb, !perhaps		  ? ""
-			: strcmp(kind, "unknown") ? ", perhaps "
-						  : "perhaps ");
-	if (lines_has(w, "comm")) {
-		lines_text(sb, lines_str(w, "comm"));
-		strbuf_puts(sb, " ");
-	}
-	strbuf_printf(sb, "%" PRIu64 "/%" PRIu64, lines_int(w, "pid"),
-		      lines_int(w, "tid"));
-}
-
-static void timeline_put_why(struct strbuf *sb, const json_t *o)
-{
-	const json_t *waker = json_object_get(o, "waker");
-
-	if (lines_has(o, "reason")) {
-		strbuf_puts(sb, " ");
-		lines_text(sb, lines_str(o, "reason"));
-	}
-	if (lines_has(o, "syscall")) {
-		strbuf_puts(sb, " in ");
-		lines_text(sb, lines_str(o, "syscall"));
-	}
-	if (lines_has(o, "fd")) {
-		strbuf_puts(sb, " of ");
-		lines_text(sb, lines_str(o, "fd"));
-	}
-	if (json_is_true(json_object_get(o, "open")))
-		strbuf_puts(sb,
-			    lines_has(o, "reason") ? ", so far" : " so far");
-	if (waker)
-		timeline_put_waker(sb, waker);
-	if (timeline_u64(o, "latency_ns")) {
-		strbuf_puts(sb, "; then runnable for ");
-		lines_duration(sb, timeline_u64(o, "latency_ns"));
-	}
 }
 
 static void timeline_put(struct strbuf *sb, const json_t *o)
@@ -123,9 +45,13 @@ static void timeline_put(struct strbuf *sb, const json_t *o)
 	strbuf_printf(sb, "%-15s ", strbuf_str(&text) ?: "");
 	strbuf_printf(sb, "%-8s ", lines_str(o, "state"));
 	strbuf_reset(&text);
-	lines_duration(&text, timeline_u64(o, "duration_ns"));
+	timeline_put_ns(&text, o, "duration_ns");
 	strbuf_printf(sb, "%9s", strbuf_str(&text) ?: "");
 	timeline_put_why(sb, o);
+	if (timeline_ns(o, "latency_ns")) {
+		strbuf_puts(sb, "; then runnable for ");
+		timeline_put_ns(sb, o, "latency_ns");
+	}
 	strbuf_puts(sb, "\n");
 	strbuf_fini(&text);
 }
@@ -145,7 +71,7 @@ static bool timeline_line(void *arg, json_t *o)
 	if (v->o->json)
 		return lines_print_json(&v->lines);
 	if (header)
-		timeline_put_header(&sb, o);
+		timeline_put_columns(&sb, o);
 	else
 		timeline_put(&sb, o);
 	return lines_print(&sb);

@@ -326,6 +326,15 @@ static void services_keep(struct symbolizer_context **to,
 		**to = *c;
 }
 
+/* Nothing could parse it now: it is read again, after the same delay. */
+static void services_unread(struct services *s, struct services_image *i,
+			    uint64_t read_at)
+{
+	i->published_ns = 0;
+	i->delay -= i->delay > 0;
+	services_settle(s, i, read_at);
+}
+
 static void services_on_parsed(void *arg, int err,
 			       const struct symbolizer_context *c)
 {
@@ -336,7 +345,9 @@ static void services_on_parsed(void *arg, int err,
 
 	if (s)
 		LIST_REMOVE(p, entry);
-	if (i && err != -ECANCELED) {
+	if (i && (err == -EIO || err == -ENOMEM)) {
+		services_unread(s, i, p->read_at);
+	} else if (i && err != -ECANCELED) {
 		s->stats.unparsed += err != 0;
 		services_keep(&i->context, err ? &none : c);
 		services_settle(s, i, p->read_at);
@@ -359,10 +370,8 @@ static void services_parse(struct services *s, struct services_image *i,
 					 services_on_parsed, p);
 	}
 	if (err) {
-		/* It is read again. */
 		free(p);
-		i->published_ns = 0;
-		services_settle(s, i, look->read_at);
+		services_unread(s, i, look->read_at);
 		return;
 	}
 	p->s = s;

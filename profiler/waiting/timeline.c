@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "profiler/waiting/timeline.h"
+#include "profiler/waiting/why.h"
 
 /* The ring of a process: its oldest record is at 'first'. */
 struct timeline {
@@ -14,6 +15,12 @@ struct timeline {
 	struct abi_segment *records;
 	size_t first, n, cap;
 	uint64_t overwritten;
+	/*
+	 * The pid of a process that profd why was asked for, whose path may come here: itself,
+	 * or what woke it. The processes of wakers are recorded, too. 0: none.
+	 */
+	uint32_t why;
+	bool by_waker; /* no request was for it */
 };
 
 struct timelines {
@@ -66,29 +73,6 @@ static void timeline_grow(struct timelines *t, struct timeline *of)
 	of->cap = cap;
 }
 
-static void timeline_record(void *arg, const struct abi_segment *s)
-{
-	struct timelines *t = arg;
-	struct timeline *of = timeline_find(t, &s->key);
-
-	if (!of || s->waker.kind >= ABI_WAKER_MAX ||
-	    ABI_WAIT_WHAT_REASON(s->what) >= ABI_WAIT_REASON_MAX)
-		return;
-	t->last = of;
-	t->recorded++;
-	if (of->n == of->cap)
-		timeline_grow(t, of);
-	if (of->n == of->cap && of->cap) {
-		of->first = (of->first + 1) % of->cap;
-		of->n--;
-		of->overwritten++;
-	} else if (!of->cap) {
-		of->overwritten++;
-		return;
-	}
-	of->records[(of->first + of->n++) % of->cap] = *s;
-}
-
 /* --- which processes ----------------------------------------------------------------- */
 
 static uint64_t timeline_lost(const struct timelines *t,
@@ -110,32 +94,122 @@ static void timeline_end(struct timelines *t, struct timeline *of)
 	t->last = NULL;
 }
 
-int timeline_choose(struct timelines *t, const struct abi_key *key,
-		    uint64_t now)
+/* In place of a waker's, the one that ends first. */
+static void timeline_make_room(struct timelines *t)
 {
-	struct timeline *of;
+	struct timeline *least = NULL;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->of[i].by_waker &&
+		    (!least || t->of[i].asked < least->asked))
+			least = &t->of[i];
+	if (least)
+		timeline_end(t, least);
+}
+
+static struct timeline *timeline_by_pid(struct timelines *t, uint32_t tgid)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->of[i].key.tgid == tgid)
+			return &t->of[i];
+	return NULL;
+}
+
+static int timeline_add(struct timelines *t, const struct timeline *new)
+{
 	int err;
 
-	for (size_t i = 0; i < t->n; i++) {
-		of = &t->of[i];
-		if (of->key.tgid != key->tgid)
-			continue;
-		if (timeline_is(of, key))
-			return 0;
-		/* The pid has another process now. */
-		timeline_end(t, of);
-		break;
-	}
 	if (t->n == ABI_CHOSEN_MAX)
 		return -E2BIG;
-	err = waiting_segments_choose(t->segments, key->tgid);
-	if (err)
-		return err;
-	of = &t->of[t->n++];
-	*of = (struct timeline){ .since = now, .asked = now };
-	of->key.tgid = key->tgid;
-	of->key.start_boottime = key->start_boottime;
-	return 0;
+	err = waiting_segments_choose(t->segments, new->key.tgid);
+	if (!err)
+		t->of[t->n++] = *new;
+	return err;
+}
+
+int timeline_choose(struct timelines *t, const struct abi_key *key, bool why,
+		    uint64_t now)
+{
+	struct timeline new = { .since = now, .asked = now },
+			*of = timeline_by_pid(t, key->tgid);
+
+	if (of && !timeline_is(of, key)) {
+		/* The pid has another process now. */
+		timeline_end(t, of);
+		of = NULL;
+	}
+	if (of) {
+		of->by_waker = false;
+		if (why)
+			of->why = key->tgid;
+		return 0;
+	}
+	if (t->n == ABI_CHOSEN_MAX)
+		timeline_make_room(t);
+	new.key.tgid = key->tgid;
+	new.key.start_boottime = key->start_boottime;
+	new.why = why ? key->tgid : 0;
+	return timeline_add(t, &new);
+}
+
+/* Whether one more waker of a path may be recorded. */
+static bool timeline_wakers_room(const struct timelines *t, uint32_t why)
+{
+	size_t all = 0, own = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		all += t->of[i].by_waker;
+		own += t->of[i].by_waker && t->of[i].why == why;
+	}
+	return all < TIMELINE_WAKERS && own < TIMELINE_PATH_WAKERS;
+}
+
+/* 'of' is on a path, and so is what woke it. */
+static void timeline_waker(struct timelines *t, const struct timeline *of,
+			   const struct abi_key *waker)
+{
+	struct timeline new = {
+		.asked = of->asked,
+		.why = of->why,
+		.by_waker = true,
+	}, *old = timeline_by_pid(t, waker->tgid);
+
+	if (old && (timeline_is(old, waker) || !old->by_waker))
+		return;
+	if (old)
+		timeline_end(t, old);
+	if (!timeline_wakers_room(t, new.why))
+		return;
+	new.since = clock_boottime_ns();
+	new.key.tgid = waker->tgid;
+	new.key.start_boottime = waker->start_boottime;
+	timeline_add(t, &new);
+}
+
+static void timeline_record(void *arg, const struct abi_segment *s)
+{
+	struct timelines *t = arg;
+	struct timeline *of = timeline_find(t, &s->key);
+
+	if (!of || s->waker.kind >= ABI_WAKER_MAX ||
+	    ABI_WAIT_WHAT_REASON(s->what) >= ABI_WAIT_REASON_MAX)
+		return;
+	t->last = of;
+	t->recorded++;
+	if (of->n == of->cap)
+		timeline_grow(t, of);
+	if (of->n == of->cap && of->cap) {
+		of->first = (of->first + 1) % of->cap;
+		of->n--;
+		of->overwritten++;
+	} else if (!of->cap) {
+		of->overwritten++;
+		return;
+	}
+	of->records[(of->first + of->n++) % of->cap] = *s;
+	if (of->why && s->waker.kind == ABI_WAKER_TASK &&
+	    s->waker.key.tgid != s->key.tgid)
+		timeline_waker(t, of, &s->waker.key);
 }
 
 void timeline_tick(struct timelines *t, uint64_t now)
@@ -245,23 +319,31 @@ size_t timeline_join(struct reporter_segment *s, size_t n)
 	return to;
 }
 
+static void timeline_add_lost(const struct timelines *t,
+			      const struct timeline *of,
+			      struct reporter_timeline *out)
+{
+	struct abi_chosen counts;
+
+	waiting_segments_counts(t->segments, of->key.tgid, &counts);
+	out->lost_rate += counts.lost_rate;
+	out->lost_ring += counts.lost_ring;
+	out->lost_memory += of->overwritten;
+}
+
 int timeline_get(struct timelines *t, const struct abi_key *key, uint32_t tid,
 		 uint64_t now, struct reporter_timeline *out)
 {
 	struct timeline *of = timeline_find(t, key);
 	const struct abi_segment *s;
-	struct abi_chosen counts;
 	size_t n = 0;
 
 	if (!of)
 		return -ESRCH;
 	of->asked = now;
-	waiting_segments_counts(t->segments, of->key.tgid, &counts);
 	out->key = of->key;
 	out->since = of->since;
-	out->lost_rate = counts.lost_rate;
-	out->lost_ring = counts.lost_ring;
-	out->lost_memory = of->overwritten;
+	timeline_add_lost(t, of, out);
 	out->segments = malloc(MAX(of->n, 1) * sizeof(*out->segments));
 	if (!out->segments)
 		return -ENOMEM;
@@ -280,6 +362,138 @@ int timeline_get(struct timelines *t, const struct abi_key *key, uint32_t tid,
 	}
 	qsort(out->segments, out->n, sizeof(*out->segments), timeline_by_time);
 	return 0;
+}
+
+/* --- paths ------------------------------------------------------------------------------- */
+
+/* The segments of the processes that a path has come to, by thread. */
+struct timeline_path {
+	struct timelines *t;
+	uint64_t from; /* of the span */
+	struct {
+		const struct timeline *of;
+		struct reporter_segment *segments;
+		size_t n;
+	} read[ABI_CHOSEN_MAX];
+	size_t n;
+	bool failed;
+};
+
+/* Those that end after 'from'. NULL: out of memory. */
+static struct reporter_segment *timeline_copy(const struct timeline *of,
+					      uint64_t from, size_t *n)
+{
+	struct reporter_segment *out = calloc(MAX(of->n, 1), sizeof(*out));
+	const struct abi_segment *s;
+
+	*n = 0;
+	for (size_t i = 0; out && i < of->n; i++) {
+		s = &of->records[(of->first + i) % of->cap];
+		if (MAX(s->begin, s->end) >= from)
+			out[(*n)++].of = *s;
+	}
+	if (out)
+		*n = timeline_join(out, *n);
+	return out;
+}
+
+/* The place of a process in p->read; p->n: it is not recorded, or there is no memory. */
+static size_t timeline_path_read(struct timeline_path *p,
+				 const struct abi_key *key)
+{
+	const struct timeline *of;
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (timeline_is(p->read[i].of, key))
+			return i;
+	of = timeline_find(p->t, key);
+	if (!of)
+		return p->n;
+	p->read[i].segments = timeline_copy(of, p->from, &p->read[i].n);
+	if (!p->read[i].segments) {
+		p->failed = true;
+		return p->n;
+	}
+	p->read[i].of = of;
+	p->n++;
+	return i;
+}
+
+/* How many of 's' are before those of a thread that begin at 'time', or later. */
+static size_t timeline_before(const struct reporter_segment *s, size_t n,
+			      uint32_t tid, uint64_t time)
+{
+	size_t from = 0, mid;
+
+	while (from < n) {
+		mid = from + (n - from) / 2;
+		if (s[mid].of.tid < tid ||
+		    (s[mid].of.tid == tid && s[mid].of.begin < time))
+			from = mid + 1;
+		else
+			n = mid;
+	}
+	return from;
+}
+
+/* Of struct why_opts. */
+static const struct reporter_segment *
+timeline_path_find(void *arg, const struct abi_key *key, uint32_t tid,
+		   uint64_t time, uint64_t *until)
+{
+	struct timeline_path *p = arg;
+	const struct reporter_segment *s;
+	size_t i = timeline_path_read(p, key), n;
+
+	*until = 0;
+	if (i == p->n)
+		return NULL;
+	n = timeline_before(p->read[i].segments, p->read[i].n, tid, time);
+	s = n ? &p->read[i].segments[n - 1] : NULL;
+	if (!s || s->of.tid != tid)
+		return NULL;
+	if (s->of.end >= time)
+		return s;
+	*until = s->of.end;
+	return NULL;
+}
+
+/* What the processes of the path have lost; frees their segments. */
+static void timeline_path_end(struct timeline_path *p,
+			      struct reporter_timeline *out)
+{
+	out->lost_rate = out->lost_ring = out->lost_memory = 0;
+	for (size_t i = 0; i < p->n; i++) {
+		timeline_add_lost(p->t, p->read[i].of, out);
+		free(p->read[i].segments);
+	}
+}
+
+int timeline_path(struct timelines *t, const struct abi_key *key, uint64_t now,
+		  struct reporter_path *out)
+{
+	struct timeline *of = timeline_find(t, key);
+	struct timeline_path p = { .t = t, .from = out->of.from };
+	const struct why_opts opts = { .find = timeline_path_find, .arg = &p };
+
+	if (!of)
+		return -ESRCH;
+	for (size_t i = 0; i < t->n; i++)
+		if (t->of[i].why == of->key.tgid)
+			t->of[i].asked = now;
+	of->asked = now;
+	out->of.key = of->key;
+	out->of.since = of->since;
+	out->tid = out->tid ?: of->key.tgid;
+	out->steps = why_path(&opts, &of->key, out->tid, out->of.from,
+			      MAX(out->of.from, out->of.to), &out->n);
+	timeline_path_end(&p, &out->of);
+	if (out->steps && !p.failed)
+		return 0;
+	free(out->steps);
+	out->steps = NULL;
+	return -ENOMEM;
 }
 
 /* --- the object -------------------------------------------------------------------------- */

@@ -3,6 +3,11 @@
  * timeline: the segments of the last minutes of chosen processes. A process is chosen when
  * its timeline is asked for, and until TIMELINE_IDLE_NS after the last request.
  *
+ * Of one that was chosen for its path (why.h) the processes of the threads that wake it are
+ * chosen, too, and of those likewise, up to TIMELINE_PATH_WAKERS of each path and
+ * TIMELINE_WAKERS of all. They last as long as the first one, and make room for those of
+ * requests.
+ *
  * Each has a ring of records that grows, up to TIMELINE_SEGMENTS and, of all of them
  * together, TIMELINE_BUDGET; then its oldest are overwritten, and counted.
  */
@@ -14,6 +19,8 @@
 
 #define TIMELINE_IDLE_NS (300 * CLOCK_NSEC_PER_SEC)
 #define TIMELINE_SEGMENTS 32768 /* of a process: 3.4 MB */
+#define TIMELINE_WAKERS 32
+#define TIMELINE_PATH_WAKERS 16
 #define TIMELINE_FIRST 256 /* has each, whatever others have */
 #define TIMELINE_BUDGET 131072 /* of all: 13.6 MB */
 
@@ -29,10 +36,10 @@ void timeline_tick(struct timelines *t, uint64_t now);
 bool timeline_busy(const struct timelines *t);
 
 /*
- * Chooses a process of this key, which is alive. 0 also if it is; -E2BIG: too many are, or
- * -errno.
+ * Chooses a process of this key, which is alive; 'why': for its path. 0 also if it is;
+ * -E2BIG: too many are, or -errno.
  */
-int timeline_choose(struct timelines *t, const struct abi_key *key,
+int timeline_choose(struct timelines *t, const struct abi_key *key, bool why,
 		    uint64_t now);
 /*
  * The segments from 'from' to 'to' of a process that is chosen, of one thread, or 0: of
@@ -41,6 +48,13 @@ int timeline_choose(struct timelines *t, const struct abi_key *key,
  */
 int timeline_get(struct timelines *t, const struct abi_key *key, uint32_t tid,
 		 uint64_t now, struct reporter_timeline *out);
+
+/*
+ * Likewise the path of a thread, see why.h, in a process that was chosen for it; 'out' has
+ * the span and the thread.
+ */
+int timeline_path(struct timelines *t, const struct abi_key *key, uint64_t now,
+		  struct reporter_path *out);
 
 /*
  * Puts records in order, by thread, and joins those of an interval that was cut. Returns

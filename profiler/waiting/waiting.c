@@ -492,15 +492,15 @@ void waiting_end(struct waiting *w)
 
 /* --- timelines -------------------------------------------------------------------- */
 
-int waiting_timeline(struct waiting *w, const struct abi_key *key, bool lives,
-		     uint32_t tid, struct reporter_timeline *out)
+/* What was recorded up to now is there afterwards; 'why': for a path. 0 or -errno. */
+static int waiting_show(struct waiting *w, const struct abi_key *key,
+			bool lives, bool why, uint64_t now)
 {
-	uint64_t now = clock_boottime_ns();
 	int err;
 
 	if (!w)
 		return -ENOTSUP;
-	err = lives ? timeline_choose(w->timelines, key, now) : 0;
+	err = lives ? timeline_choose(w->timelines, key, why, now) : 0;
 	if (err)
 		return err;
 	/* So that what is open is recorded up to now. */
@@ -509,8 +509,34 @@ int waiting_timeline(struct waiting *w, const struct abi_key *key, bool lives,
 		waiting_cut(w, now);
 	}
 	timeline_tick(w->timelines, now);
-	err = timeline_get(w->timelines, key, tid, now, out);
+	return 0;
+}
+
+int waiting_timeline(struct waiting *w, const struct abi_key *key, bool lives,
+		     uint32_t tid, struct reporter_timeline *out)
+{
+	uint64_t now = clock_boottime_ns();
+	int err = waiting_show(w, key, lives, false, now);
+
+	if (!err)
+		err = timeline_get(w->timelines, key, tid, now, out);
 	out->begun = !err && out->since == now;
+	return err;
+}
+
+int waiting_path(struct waiting *w, const struct abi_key *key, bool lives,
+		 struct reporter_path *out)
+{
+	uint64_t now = clock_boottime_ns();
+	int err = waiting_show(w, key, lives, true, now);
+
+	if (err)
+		return err;
+	/* What is open was recorded up to the last cut. */
+	if (out->of.from < w->shown)
+		out->of.to = MIN(out->of.to, w->shown);
+	err = timeline_path(w->timelines, key, now, out);
+	out->of.begun = !err && out->of.since == now;
 	return err;
 }
 

@@ -96,6 +96,9 @@ uint64_t waiting_keeps(const struct waiting *w);
 /* As reporter_opts.timeline. */
 int waiting_timeline(struct waiting *w, const struct abi_key *key, bool lives,
 		     uint32_t tid, struct reporter_timeline *out);
+/* As reporter_opts.path. */
+int waiting_path(struct waiting *w, const struct abi_key *key, bool lives,
+		 struct reporter_path *out);
 /* Whether waiting_tick() is due some times a second. */
 bool waiting_busy(const struct waiting *w);
 

@@ -222,6 +222,7 @@ void http_feed_end(struct http_request *req);
 /* --- http_timeline.c -------------------------------------------------------- */
 
 enum MHD_Result http_timeline(struct http_request *req);
+enum MHD_Result http_why(struct http_request *req);
 void http_timeline_end(struct http_request *req);
 
 #endif /* REPORTER_HTTP_H */

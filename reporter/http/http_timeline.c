@@ -3,6 +3,7 @@
  * http_timeline: /api/process/ID/timeline, the segments of a process's threads as JSON
  * lines. The first line says since when they are recorded, and what is missing; the first
  * request is what begins that. The answer is of one moment, and is written in slices.
+ * /api/process/ID/why: where the time of a span of one thread went, likewise.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,12 +15,24 @@
 #include "reporter/request/moment.h"
 
 #define TIMELINE_LAST_NS (60 * CLOCK_NSEC_PER_SEC)
+#define TIMELINE_SPAN_NS (10 * CLOCK_NSEC_PER_SEC)
 #define TIMELINE_MAX 4 /* answers at a time: each may have some MB */
 
+/* What is asked for: segments, or a path. */
+struct timeline_kind {
+	/* 0 or the result of an error. */
+	int (*args)(struct http_request *req, enum MHD_Result *res);
+	/* 0 or -errno, of reporter_opts. */
+	int (*ask)(const struct http_request *req, const struct abi_key *key,
+		   bool lives);
+	void (*more)(struct http_request *req, unsigned int slice);
+};
+
 struct http_timeline {
-	struct reporter_timeline t;
+	struct reporter_timeline t; /* of segments */
 	uint32_t tid;
-	size_t at; /* the next segment */
+	struct reporter_path path;
+	size_t at; /* the next segment, or step */
 	int64_t wall;
 };
 
@@ -64,9 +77,79 @@ static bool timeline_lives(struct pm *pm, struct abi_key *key)
 	return false;
 }
 
-/* --- the answer --------------------------------------------------------------------- */
+/* --- parameters --------------------------------------------------------------------- */
 
-static void timeline_more(struct http_request *req, unsigned int slice)
+static int timeline_tid(struct http_request *req, uint32_t *out,
+			enum MHD_Result *res)
+{
+	const char *tid = http_arg(req, "tid");
+	unsigned long v = 0;
+	char *end = NULL;
+
+	if (tid)
+		v = strtoul(tid, &end, 10);
+	*out = (uint32_t)v;
+	if (!tid || (*tid >= '1' && *tid <= '9' && !*end && v <= INT32_MAX))
+		return 0;
+	*res = http_bad_parameter(req, -EINVAL, "tid", tid,
+				  "the number of a thread");
+	return -EINVAL;
+}
+
+/* CLOCK_BOOTTIME; unchanged if it is missing. */
+static int timeline_moment(struct http_request *req, const char *key,
+			   uint64_t *out, enum MHD_Result *res)
+{
+	const char *text = http_arg(req, key);
+	int64_t offset = clock_wall_offset_ns(), at;
+	int64_t now = (int64_t)clock_boottime_ns() + offset;
+
+	if (!text)
+		return 0;
+	if (reporter_moment_parse(text, now, false, &at)) {
+		*res = http_bad_parameter(req, -EINVAL, key, text,
+					  "a time (10s, 1795430000.25, "
+					  "2026-11-23T14:30:05Z)");
+		return -EINVAL;
+	}
+	*out = at > offset ? (uint64_t)(at - offset) : 0;
+	return 0;
+}
+
+/* --- segments ----------------------------------------------------------------------- */
+
+static int timeline_segments_args(struct http_request *req,
+				  enum MHD_Result *res)
+{
+	struct http_timeline *t = req->timeline;
+	const char *last = http_arg(req, "last");
+	int64_t ns = TIMELINE_LAST_NS;
+
+	if (last && (reporter_duration_parse(last, &ns) || ns <= 0)) {
+		*res = http_bad_parameter(req, -EINVAL, "last", last,
+					  "a duration (30s, 5m)");
+		return -EINVAL;
+	}
+	t->t.to = clock_boottime_ns();
+	t->t.from = t->t.to - MIN((uint64_t)ns, t->t.to);
+	t->t.to = UINT64_MAX;
+	return timeline_tid(req, &t->tid, res);
+}
+
+static int timeline_segments_ask(const struct http_request *req,
+				 const struct abi_key *key, bool lives)
+{
+	const struct reporter_opts *opts = &req->http->r->opts;
+	struct http_timeline *t = req->timeline;
+	int err = opts->timeline
+			  ? opts->timeline(opts->arg, key, lives, t->tid, &t->t)
+			  : -ENOTSUP;
+
+	t->t.to = clock_boottime_ns();
+	return err;
+}
+
+static void timeline_segments_more(struct http_request *req, unsigned int slice)
 {
 	struct http_timeline *t = req->timeline;
 	size_t piece = http_piece(slice);
@@ -80,33 +163,65 @@ static void timeline_more(struct http_request *req, unsigned int slice)
 			       t->wall, &req->lines);
 }
 
-/* 0 or the result of an error. */
-static int timeline_args(struct http_request *req, struct http_timeline *t,
-			 enum MHD_Result *res)
-{
-	const char *last = http_arg(req, "last"), *tid = http_arg(req, "tid");
-	int64_t ns = TIMELINE_LAST_NS;
-	unsigned long v = 0;
-	char *end = NULL;
+static const struct timeline_kind timeline_kind_segments = {
+	.args = timeline_segments_args,
+	.ask = timeline_segments_ask,
+	.more = timeline_segments_more,
+};
 
-	if (last && (reporter_duration_parse(last, &ns) || ns <= 0)) {
-		*res = http_bad_parameter(req, -EINVAL, "last", last,
-					  "a duration (30s, 5m)");
+/* --- the path ------------------------------------------------------------------------ */
+
+static int timeline_path_args(struct http_request *req, enum MHD_Result *res)
+{
+	struct reporter_path *path = &req->timeline->path;
+	uint64_t now = clock_boottime_ns();
+
+	path->of.to = now;
+	path->of.from = now - MIN(now, TIMELINE_SPAN_NS);
+	if (timeline_tid(req, &path->tid, res) ||
+	    timeline_moment(req, "from", &path->of.from, res) ||
+	    timeline_moment(req, "to", &path->of.to, res))
 		return -EINVAL;
-	}
-	if (tid)
-		v = strtoul(tid, &end, 10);
-	if (tid && (*tid < '1' || *tid > '9' || *end || v > INT32_MAX)) {
-		*res = http_bad_parameter(req, -EINVAL, "tid", tid,
-					  "the number of a thread");
-		return -EINVAL;
-	}
-	t->tid = (uint32_t)v;
-	t->t.to = clock_boottime_ns();
-	t->t.from = t->t.to - MIN((uint64_t)ns, t->t.to);
-	t->t.to = UINT64_MAX;
-	return 0;
+	path->of.to = MIN(path->of.to, now);
+	if (path->of.from < path->of.to)
+		return 0;
+	*res = http_error(req, MHD_HTTP_BAD_REQUEST,
+			  "from: must be before to, and in the past\n");
+	return -EINVAL;
 }
+
+static int timeline_path_ask(const struct http_request *req,
+			     const struct abi_key *key, bool lives)
+{
+	const struct reporter_opts *opts = &req->http->r->opts;
+
+	return opts->path
+		       ? opts->path(opts->arg, key, lives, &req->timeline->path)
+		       : -ENOTSUP;
+}
+
+static void timeline_path_more(struct http_request *req, unsigned int slice)
+{
+	struct http_timeline *t = req->timeline;
+	size_t piece = http_piece(slice);
+
+	if (!t->wall) {
+		t->wall = line_wall();
+		ledger_path(&t->path, &req->lines);
+	}
+	while (t->at < t->path.n && req->lines.len < piece &&
+	       !req->lines.failed)
+		ledger_step(&t->path.steps[t->at++], req->http->r->opts.pm,
+			    t->wall, &req->lines);
+}
+
+static const struct timeline_kind timeline_kind_path = {
+	.args = timeline_path_args,
+	.ask = timeline_path_ask,
+	.more = timeline_path_more,
+};
+
+/* --- the answer --------------------------------------------------------------------- */
 
 static enum MHD_Result timeline_error(struct http_request *req, int err)
 {
@@ -120,15 +235,16 @@ static enum MHD_Result timeline_error(struct http_request *req, int err)
 				      "recorded");
 	case -ESRCH:
 		return http_error(req, MHD_HTTP_NOT_FOUND,
-				  "no process %.64s lives\n", req->rest);
+				  "no process %.*s lives\n",
+				  (int)MIN(strcspn(req->rest, "/"), 64),
+				  req->rest);
 	}
 	return http_busy(req, strerror(-err));
 }
 
 static enum MHD_Result timeline_answer(struct http_request *req,
-				       struct http_timeline *t)
+				       const struct timeline_kind *kind)
 {
-	const struct reporter *r = req->http->r;
 	enum MHD_Result res = MHD_NO;
 	struct abi_key key;
 	bool lives;
@@ -139,22 +255,20 @@ static enum MHD_Result timeline_answer(struct http_request *req,
 				  "/api/process/%.64s: a pid, or the id of a "
 				  "process\n",
 				  req->rest);
-	if (timeline_args(req, t, &res))
+	if (kind->args(req, &res))
 		return res;
 	if (req->head)
 		return http_send_text(req, strdup(""), 0, HTTP_NDJSON);
-	if (!r->opts.timeline)
-		return timeline_error(req, -ENOTSUP);
-	lives = timeline_lives(r->opts.pm, &key);
-	err = r->opts.timeline(r->opts.arg, &key, lives, t->tid, &t->t);
+	lives = timeline_lives(req->http->r->opts.pm, &key);
+	err = kind->ask(req, &key, lives);
 	if (err)
 		return timeline_error(req, err);
-	t->t.to = clock_boottime_ns();
-	req->more = timeline_more;
+	req->more = kind->more;
 	return http_send_stream(req);
 }
 
-enum MHD_Result http_timeline(struct http_request *req)
+static enum MHD_Result timeline_begin(struct http_request *req,
+				      const struct timeline_kind *kind)
 {
 	struct reporter *r = req->http->r;
 
@@ -165,7 +279,17 @@ enum MHD_Result http_timeline(struct http_request *req)
 	if (!req->timeline)
 		return http_busy(req, "out of memory");
 	r->timelines++;
-	return timeline_answer(req, req->timeline);
+	return timeline_answer(req, kind);
+}
+
+enum MHD_Result http_timeline(struct http_request *req)
+{
+	return timeline_begin(req, &timeline_kind_segments);
+}
+
+enum MHD_Result http_why(struct http_request *req)
+{
+	return timeline_begin(req, &timeline_kind_path);
 }
 
 void http_timeline_end(struct http_request *req)
@@ -174,5 +298,6 @@ void http_timeline_end(struct http_request *req)
 		return;
 	req->http->r->timelines--;
 	free(req->timeline->t.segments);
+	free(req->timeline->path.steps);
 	free(req->timeline);
 }

@@ -59,22 +59,27 @@ static void segment_ids(struct line *l, const struct abi_key *key, bool image)
 	line_str(l, "image", id);
 }
 
+void ledger_put_timeline(struct line *l, const struct reporter_timeline *t)
+{
+	line_int(l, "pid", t->key.tgid);
+	segment_ids(l, &t->key, false);
+	line_time(l, "since", t->since);
+	segment_ns(l, "since_boot_ns", t->since);
+	line_put(l, "begun", json_boolean(t->begun));
+	segment_ns(l, "from_boot_ns", t->from);
+	segment_ns(l, "to_boot_ns", t->to);
+	line_put(l, "lost",
+		 json_pack("{s:I, s:I, s:I}", "rate", (json_int_t)t->lost_rate,
+			   "ring", (json_int_t)t->lost_ring, "memory",
+			   (json_int_t)t->lost_memory));
+}
+
 void ledger_timeline(const struct reporter_timeline *t, struct strbuf *sb)
 {
 	struct line l = line_new(line_wall());
 
-	line_int(&l, "pid", t->key.tgid);
-	segment_ids(&l, &t->key, false);
-	line_time(&l, "since", t->since);
-	segment_ns(&l, "since_boot_ns", t->since);
-	line_put(&l, "begun", json_boolean(t->begun));
-	segment_ns(&l, "from_boot_ns", t->from);
-	segment_ns(&l, "to_boot_ns", t->to);
+	ledger_put_timeline(&l, t);
 	line_int(&l, "segments", t->n);
-	line_put(&l, "lost",
-		 json_pack("{s:I, s:I, s:I}", "rate", (json_int_t)t->lost_rate,
-			   "ring", (json_int_t)t->lost_ring, "memory",
-			   (json_int_t)t->lost_memory));
 	line_end(&l, sb);
 }
 
@@ -122,25 +127,36 @@ static void segment_what(struct line *l, uint32_t what)
 		line_str(l, "fd", segment_fds[fd]);
 }
 
+void ledger_put_segment(struct line *l, const struct reporter_segment *s,
+			struct pm *pm, bool what)
+{
+	const struct abi_segment *of = &s->of;
+	bool open = of->flags & ABI_SEGMENT_OPEN;
+
+	line_time(l, "time", of->begin);
+	segment_ns(l, "time_boot_ns", of->begin);
+	segment_ns(l, "duration_ns", of->end - of->begin);
+	line_int(l, "tid", of->tid);
+	if (what)
+		line_text(l, "thread", of->comm,
+			  strnlen(of->comm, ABI_COMM_LEN));
+	segment_ids(l, &of->key, what);
+	if (!what)
+		return;
+	segment_what(l, of->what);
+	if (open)
+		line_put(l, "open", json_true());
+	if (ABI_WAIT_WHAT_REASON(of->what) >= ABI_WAIT_SLEEP && !open) {
+		segment_ns(l, "latency_ns", s->latency);
+		segment_put_waker(l, pm, &of->waker);
+	}
+}
+
 void ledger_segment(const struct reporter_segment *s, struct pm *pm,
 		    int64_t wall, struct strbuf *sb)
 {
-	const struct abi_segment *of = &s->of;
 	struct line l = line_new(wall);
-	bool open = of->flags & ABI_SEGMENT_OPEN;
 
-	line_time(&l, "time", of->begin);
-	segment_ns(&l, "time_boot_ns", of->begin);
-	segment_ns(&l, "duration_ns", of->end - of->begin);
-	line_int(&l, "tid", of->tid);
-	line_text(&l, "thread", of->comm, strnlen(of->comm, ABI_COMM_LEN));
-	segment_ids(&l, &of->key, true);
-	segment_what(&l, of->what);
-	if (open)
-		line_put(&l, "open", json_true());
-	if (ABI_WAIT_WHAT_REASON(of->what) >= ABI_WAIT_SLEEP && !open) {
-		segment_ns(&l, "latency_ns", s->latency);
-		segment_put_waker(&l, pm, &of->waker);
-	}
+	ledger_put_segment(&l, s, pm, true);
 	line_end(&l, sb);
 }

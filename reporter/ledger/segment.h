@@ -31,6 +31,12 @@ struct reporter_timeline {
 	size_t n;
 };
 
+struct line;
+/* The members of the first line, but their number. */
+void ledger_put_timeline(struct line *l, const struct reporter_timeline *t);
+/* The members of a segment; not 'what': of its time and thread only. */
+void ledger_put_segment(struct line *l, const struct reporter_segment *s,
+			struct pm *pm, bool what);
 /* Appends the first line: which process, since when, and what is missing. */
 void ledger_timeline(const struct reporter_timeline *t, struct strbuf *sb);
 /* Appends the line of a segment. 'wall' is line_wall()'s. */

@@ -31,6 +31,7 @@
 struct workers_party {
 	LIST_ENTRY(workers_party) link;
 	struct worker_pace_party pace; /* with the user ids of the party */
+	bool contexts; /* its jobs are contexts, not files */
 	uint64_t used; /* virtual time, in ns */
 	unsigned int fails; /* without an answer in between */
 	uint64_t pause_until; /* uv_now() */
@@ -99,18 +100,22 @@ static void parties_forget(struct workers *ws)
 }
 
 static struct workers_party *party_of(struct workers *ws,
-				      const struct symbolizer_file *f)
+				      const struct worker_job *j)
 {
+	bool contexts = j->kind->type == WORKER_CONTEXT;
+	const struct symbolizer_file *f = j->file;
 	struct workers_party *p;
 
 	LIST_FOREACH(p, &ws->parties, link)
-		if (p->pace.owner == f->owner && p->pace.uid == f->uid)
+		if (p->pace.owner == f->owner && p->pace.uid == f->uid &&
+		    p->contexts == contexts)
 			return p;
 	parties_forget(ws);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
 	TAILQ_INIT(&p->waiting);
+	p->contexts = contexts;
 	p->pace.owner = f->owner;
 	p->pace.uid = f->uid;
 	LIST_INSERT_HEAD(&ws->parties, p, link);
@@ -138,8 +143,9 @@ static void workers_queue_remove(struct workers *ws, struct worker_job *j)
 static bool workers_related(const struct workers_party *a,
 			    const struct workers_party *b)
 {
-	return a->pace.uid == b->pace.uid ||
-	       (a->pace.owner && a->pace.owner == b->pace.owner);
+	return a->contexts == b->contexts &&
+	       (a->pace.uid == b->pace.uid ||
+		(a->pace.owner && a->pace.owner == b->pace.owner));
 }
 
 enum rank {
@@ -493,7 +499,7 @@ static uint64_t index_room(void *arg, uint64_t held)
 
 int workers_submit(struct workers *ws, struct worker_job *j)
 {
-	struct workers_party *p = party_of(ws, j->file);
+	struct workers_party *p = party_of(ws, j);
 
 	if (!p)
 		return -ENOMEM;

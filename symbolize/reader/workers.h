@@ -10,6 +10,8 @@
  * that it was opened for. The party that used the least time is next. A party
  * with a job at work gets a second process only when that job is slow, never
  * the last free process, and none if it has used much CPU time (worker_pace.h).
+ * A user's contexts are a party of their own: they take microseconds, and would
+ * wait for files that take seconds.
  *
  * If processes repeatedly fail on a party's files without an answer in between,
  * that party pauses, up to ten seconds; from the eighth failure on its requests

@@ -2,7 +2,9 @@
 /*
  * The cost of a sample: in the kernel by stack depth (run time and run count of the
  * program as the kernel counts them), in user space to unwind it, and once to load
- * the program. JSON lines. The kernel has one counter for all samples: "own" is the
+ * the program. JSON lines. What a thread of Go costs more, whose goroutine is copied from
+ * the stack that it left, is the difference of two loads that differ in nothing else.
+ * The kernel has one counter for all samples: "own" is the
  * share that were of our own children, and a figure with much less than 1 there
  * includes stacks of other processes.
  */
@@ -30,17 +32,38 @@
 #define BENCH_WALKS 200000
 #define BENCH_CHILDREN 64
 
-/* ns a sample, except for the deepest ones, which are few. */
+/* ns a sample, except for the deepest ones, which are few; and what Go costs more. */
 #define BENCH_BUDGET 10000
+#define BENCH_GO_BUDGET 700
 
 /* The last nearly fills the largest copy, for which interrupts are off. */
 static const struct load {
 	int depth;
 	bool thread; /* not the first one: its stack ends with its mapping */
+	bool go; /* as in C code that a goroutine has called */
+	bool wanted; /* ... and the sampling program is told */
 } loads[] = {
-	{ 10, false }, { 30, false }, { 60, false },
-	{ 10, true },  { 30, true },  { 2200, false },
+	{ .depth = 10 },
+	{ .depth = 30 },
+	{ .depth = 60 },
+	{ .depth = 10, .thread = true },
+	{ .depth = 30, .thread = true },
+	{ .depth = 2200 },
+	{ .depth = 10, .go = true },
+	{ .depth = 10, .go = true, .wanted = true },
 };
+
+#define GO_STACK 8192 /* of the goroutine, a quarter of it used */
+
+/* Words of runtime.g, as bpf/sampler/sampler_go.bpf.h has them. */
+enum {
+	GO_LO,
+	GO_HI,
+	GO_M = 6,
+	GO_SP
+};
+
+static __thread uint64_t *tls_g;
 
 /* The samples of the children, and one complete sample of them. */
 struct seen {
@@ -99,6 +122,27 @@ static void *descend_thread(void *arg)
 	return NULL;
 }
 
+/* The memory of a thread that has left the goroutine for the stack of g0. */
+static void go_memory(void)
+{
+	static uint64_t g0[16], curg[16], m[32];
+	uint64_t here = (uintptr_t)__builtin_frame_address(0);
+	uint8_t *stack = malloc(GO_STACK);
+
+	if (!stack)
+		_exit(1);
+	memset(stack, 1, GO_STACK);
+	g0[GO_LO] = here - 65536;
+	g0[GO_HI] = here + 65536;
+	g0[GO_M] = curg[GO_M] = (uintptr_t)m;
+	m[0] = (uintptr_t)g0;
+	m[ABI_GO_CURG / 8] = (uintptr_t)curg;
+	curg[GO_LO] = (uintptr_t)stack;
+	curg[GO_HI] = (uintptr_t)stack + GO_STACK;
+	curg[GO_SP] = curg[GO_HI] - GO_STACK / 4;
+	tls_g = g0;
+}
+
 static pid_t child(const struct load *load)
 {
 	pid_t pid = fork();
@@ -107,6 +151,8 @@ static pid_t child(const struct load *load)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (load->go)
+		go_memory();
 	if (!load->thread)
 		descend(load->depth);
 	else if (!pthread_create(&thread, NULL, descend_thread, (void *)load))
@@ -205,24 +251,30 @@ static uint64_t watch_runs(struct sampler *s, int prog, uint64_t *median)
 	return n ? runs[n - 1] : 0;
 }
 
+/* '*median': of the time of one run, ns. */
 static int measure(struct sampler *s, int prog, struct seen *seen,
-		   const struct load *load)
+		   const struct load *load, uint64_t *median)
 {
+	intptr_t tls = (intptr_t)&tls_g - (intptr_t)__builtin_thread_pointer();
 	struct bpf_prog_info a = { 0 }, b = { 0 };
 	/* Deep stacks of one user are limited. */
 	size_t i,
 		ncpus = load->depth > 1000 ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t len = sizeof(a);
-	uint64_t longest, median;
+	uint64_t longest;
 	int err;
 
 	seen->n = seen->bytes = 0;
 	seen->npids = MIN(ncpus, ARRAY_SIZE(seen->pids));
-	for (i = 0; i < seen->npids; i++)
+	for (i = 0; i < seen->npids; i++) {
 		seen->pids[i] = child(load);
+		if (load->wanted)
+			sampler_want_go(s, seen->pids[i], (int32_t)tls,
+					ABI_GO_CURG);
+	}
 	usleep(100 * 1000);
 	err = bpf_obj_get_info_by_fd(prog, &a, &len);
-	longest = watch_runs(s, prog, &median);
+	longest = watch_runs(s, prog, median);
 	len = sizeof(b);
 	if (!err)
 		err = bpf_obj_get_info_by_fd(prog, &b, &len);
@@ -233,17 +285,40 @@ static int measure(struct sampler *s, int prog, struct seen *seen,
 	if (err || b.run_cnt == a.run_cnt || !seen->n || !seen->one)
 		return err ? err : -ENODATA;
 	printf("{\"bench\":\"bpf_ns_per_sample\",\"depth\":%d,\"thread\":%s,"
+	       "\"go\":%s,\"go_wanted\":%s,"
 	       "\"value\":%.0f,\"median\":%llu,\"budget\":%d,"
 	       "\"longest\":%llu,\"bytes\":%.0f,\"samples\":%llu,"
 	       "\"own\":%.2f}\n",
 	       load->depth, load->thread ? "true" : "false",
+	       load->go ? "true" : "false", load->wanted ? "true" : "false",
 	       (double)(b.run_time_ns - a.run_time_ns) /
 		       (b.run_cnt - a.run_cnt),
-	       (unsigned long long)median, BENCH_BUDGET,
+	       (unsigned long long)*median, BENCH_BUDGET,
 	       (unsigned long long)longest, (double)seen->bytes / seen->n,
 	       (unsigned long long)(b.run_cnt - a.run_cnt),
 	       (double)seen->n / (b.run_cnt - a.run_cnt));
 	walk_record(seen, load->depth);
+	return 0;
+}
+
+static int measure_all(struct sampler *s, int prog, struct seen *seen)
+{
+	uint64_t median = 0, before;
+	size_t i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(loads); i++) {
+		before = median;
+		err = measure(s, prog, seen, &loads[i], &median);
+		if (err)
+			return err;
+		if (loads[i].wanted && before)
+			printf("{\"bench\":\"bpf_go_ns_per_sample\","
+			       "\"value\":%lld,\"budget\":%d,"
+			       "\"ratio\":%.3f}\n",
+			       (long long)(median - before), BENCH_GO_BUDGET,
+			       (double)median / (double)before);
+	}
 	return 0;
 }
 
@@ -261,7 +336,6 @@ int main(void)
 	const char *what = "";
 	struct sampler *s = NULL;
 	int err, prog, stats;
-	size_t i;
 
 	stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	err = sampler_new(&s, &opts, &what);
@@ -277,8 +351,8 @@ int main(void)
 	       "\"verified_insns\":%u}\n",
 	       begin / 1e6, prog < 0 ? 0 : info.verified_insns);
 	err = prog < 0 ? prog : sampler_enable(s);
-	for (i = 0; i < ARRAY_SIZE(loads) && !err; i++)
-		err = measure(s, prog, &seen, &loads[i]);
+	if (!err)
+		err = measure_all(s, prog, &seen);
 	if (err)
 		fprintf(stderr, "bench_sampler: %s\n", strerror(-err));
 	sampler_free(s);

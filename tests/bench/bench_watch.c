@@ -5,6 +5,10 @@
  * one of other events, and with one of its own; ns of one CPU, which the ends share. Then
  * system calls, beside the least that hooks on them can cost: empty programs. Then the
  * first subscription, the next one, and the end of both.
+ *
+ * For bench_watch.sh:
+ *	bench_watch hooks	keeps empty hooks on system calls until it is killed
+ *	bench_watch call NAME	prints the ns of a call
  */
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
@@ -285,13 +289,50 @@ static void bench_call(size_t which)
 		qsort(ns[k], ROUNDS, sizeof(ns[k][0]), cmp_double);
 	printf("{\"bench\":\"watch\",\"call\":\"%s\",\"ns\":%.0f,"
 	       "\"ns_empty_exit\":%.0f,\"ns_empty\":%.0f,\"ns_other\":%.0f,"
-	       "\"ns_watched\":%.0f,\"ns_slower\":%.0f,\"rounds_lost\":%d}\n",
+	       "\"ns_watched\":%.0f,\"ns_slower\":%.0f,"
+	       "\"ns_above_empty\":%.0f,\"ratio_empty\":%.2f,"
+	       "\"ratio_watched\":%.2f,\"ratio_slower\":%.2f,"
+	       "\"rounds_lost\":%d}\n",
 	       calls[which].name, ns[BARE][ROUNDS / 2],
 	       ns[EMPTY_EXIT][ROUNDS / 2], ns[EMPTY][ROUNDS / 2],
 	       ns[OTHER][ROUNDS / 2], ns[OWN][ROUNDS / 2],
-	       ns[SLOWER][ROUNDS / 2], lost);
+	       ns[SLOWER][ROUNDS / 2],
+	       ns[OWN][ROUNDS / 2] - ns[EMPTY][ROUNDS / 2],
+	       ns[EMPTY][ROUNDS / 2] / ns[BARE][ROUNDS / 2],
+	       ns[OWN][ROUNDS / 2] / ns[BARE][ROUNDS / 2],
+	       ns[SLOWER][ROUNDS / 2] / ns[BARE][ROUNDS / 2], lost);
 	if (ns[OWN][0] < 0)
 		die("events are lost in each round");
+}
+
+static void keep_hooks(void)
+{
+	empty_hook("sys_exit");
+	empty_hook("sys_enter");
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
+static int print_call(const char *name)
+{
+	double ns[ROUNDS];
+	size_t which = 0;
+
+	while (which < ARRAY_SIZE(calls) && strcmp(calls[which].name, name))
+		which++;
+	if (which == ARRAY_SIZE(calls)) {
+		errno = EINVAL;
+		die(name);
+	}
+	zero_fd = open("/dev/zero", O_RDONLY);
+	ns_of(calls[which].run, 100);
+	for (int r = 0; r < ROUNDS; r++)
+		ns[r] = ns_of(calls[which].run, CALLS);
+	qsort(ns, ROUNDS, sizeof(ns[0]), cmp_double);
+	printf("%.0f\n", ns[ROUNDS / 2]);
+	return 0;
 }
 
 static void bench_subscribe(void)
@@ -313,11 +354,15 @@ static void bench_subscribe(void)
 	       (double)(last - next) / CLOCK_NSEC_PER_MSEC);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	socklen_t len = sizeof(address);
 	cpu_set_t one;
 
+	if (argc == 2 && !strcmp(argv[1], "hooks"))
+		keep_hooks();
+	if (argc == 3 && !strcmp(argv[1], "call"))
+		return print_call(argv[2]);
 	/* Loopback delivers on the CPU of the sender. */
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);

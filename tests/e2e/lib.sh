@@ -207,10 +207,19 @@ free_port() {
 	echo "$port"
 }
 
+# ahead COMMAND...: in a session of its own, before all others. It ends as the subshell
+# that it replaces; bash has what it starts in the background ignore SIGINT.
+ahead() {
+	exec setsid env --default-signal=INT,QUIT bash -c '
+		echo -20 2>/dev/null >/proc/self/autogroup
+		exec nice -n -20 "$@"' - "$@"
+}
+
 # start_profd NAME OPTIONS...: starts a profd with its archive, its socket and a TCP
 # port: $archive, $sock, $port, $url; its pid in $profd, its messages in $log. Waits
-# until it answers. It has the highest priority, as in record() below, so that its
-# results do not depend on how busy the machine is, nor on how full its disk.
+# until it answers. It has the highest priority, also among sessions, which share the
+# CPUs equally (sched_autogroup), so that its results do not depend on how busy the
+# machine is; nor on how full its disk.
 start_profd() {
 	archive=$T/$1.archive sock=$T/$1.sock log=$T/$1.log port=$(free_port)
 	url=http://127.0.0.1:$port
@@ -219,10 +228,11 @@ start_profd() {
 	[[ "$*" != *"--window 3600"* ]] || ((3600 - EPOCHSECONDS % 3600 > 60)) ||
 		sleep $((3600 - EPOCHSECONDS % 3600))
 	# A sanitizer's own memory would count: queries are refused at the ceiling.
-	background nice -n -20 "$PROFD" run --archive "$archive" --listen "unix:$sock" \
+	ahead "$PROFD" run --archive "$archive" --listen "unix:$sock" \
 		--listen "127.0.0.1:$port" --cache none --keep-free no \
-		${ASAN_OPTIONS:+--memory-max no} "$@" >"$log" 2>&1
-	profd=$pid
+		${ASAN_OPTIONS:+--memory-max no} "$@" </dev/null >"$log" 2>&1 &
+	profd=$!
+	started+=("$profd")
 	wait_for 60 ask /healthz ||
 		bail "profd starts" "$(tail -n 20 "$log")"
 }

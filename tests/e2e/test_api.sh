@@ -114,7 +114,7 @@ check "... the newest first" test "$(body '.windows[0].begin')" '<' "$first"
 is "the description" "$(api /api/openapi.json)" 200
 cp "$T/body" "$T/openapi.json"
 is "has all pages that are private" "$(body '.paths | keys | map(select(startswith("/api/"))) |
-	join(" ")')" "/api/events /api/openapi.json /api/process/{id} /api/process/{id}/timeline /api/processes /api/profile /api/watch /api/windows"
+	join(" ")')" "/api/events /api/openapi.json /api/process/{id} /api/process/{id}/timeline /api/process/{id}/why /api/processes /api/profile /api/watch /api/windows"
 python3 "$E2E_SRC/api_wrong.py" "$T/openapi.json" "$sock" >"$T/wrong" 2>&1
 is "wrong requests are refused by name" $? 0 || cat "$T/wrong"
 diag "$(tail -n 1 "$T/wrong")"

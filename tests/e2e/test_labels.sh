@@ -228,18 +228,26 @@ is "a session made after the exec of its shell" \
 kill -KILL "${spinners[@]}" 2>/dev/null
 
 # --- the summary of each process at its end ---
-for i in {1..100}; do
-	/bin/true "tag-$i"
-done
+# A process of which the kernel reports the reap late, on a busy host, has no figures: its
+# reap was inferred. So there are more until a hundred have the kernel's account.
+lives=0
+live() {
+	local i
+	for i in {1..100}; do
+		/bin/true "tag-$((++lives))"
+	done
+	await ended
+	(($(told '["end"]' | grep '"tag-[0-9]*"' | grep -c '"profd.cpu":"exact"') >= 100))
+}
 sh -c 'exec sh -c "exec sh -c \"exit 3\""' &
 wait $!
 last=$!
 ended() {
 	# Not the ends of this grep itself, whose argument has no number.
-	(($(told '["end"]' | grep -c '"tag-[0-9]*"') >= 100)) &&
+	(($(told '["end"]' | grep -c '"tag-[0-9]*"') >= lives)) &&
 		told "\"process.pid\":$last," | grep -qF '["end"]'
 }
-check "the ends are told" await ended
+check "the ends are told, with the kernel's account" await live
 told '["end"]' >"$T/all"
 is "each once" "$(grep -ao '"profd.process":"[^"]*"' "$T/all" | sort | uniq -d | wc -l)" 0
 # The host may have many more, and jq is slow.
@@ -248,10 +256,13 @@ jq -c 'select(.args[1]? // "" | test("^tag-[0-9]+$"))' "$T/ends" >"$T/tags"
 diag "$(jq -c 'select(tostring | test("tag-")) |
 	select(.args[1]? // "" | test("^tag-[0-9]+$") | not)' "$T/ends")" \
 	"$(jq -r '.args[1]' "$T/tags" | sort | uniq -d)"
-is "a hundred lives" "$(jq -r '.args[1]' "$T/tags" | sort -u | wc -l)" 100
-is "with their CPU time and samples" "$(jq -c 'select(.samples == null or
-	.cpu_ns == null or .exit_code != 0 or .start_boot_ns >= .exit_boot_ns) |
-	[.args[1], .samples, .cpu_ns, .exit_code, .exit_boot_ns - .start_boot_ns]' "$T/tags")" ""
+is "all lives" "$(jq -r '.args[1]' "$T/tags" | sort -u | wc -l)" "$lives"
+is "with samples and exit" "$(jq -c 'select(.samples == null or .exit_code != 0 or
+	.start_boot_ns >= .exit_boot_ns) |
+	[.args[1], .samples, .exit_code, .exit_boot_ns - .start_boot_ns]' "$T/tags")" ""
+is "with CPU time, or without an account" "$(jq -c 'select((.cpu == "exact" and
+	(.cpu_ns == null or .user_ns == null)) or (.cpu == null) != (.cpu_ns == null)) |
+	[.args[1], .cpu, .cpu_ns, .user_ns]' "$T/tags")" ""
 is "all that a process was" "$(grep -F "\"pid\":$last," "$T/ends" | jq -c "
 	[.exit_code, .execs, [.images[1:][].args[2]]]")" \
 	'[3,3,["exec sh -c \"exec sh -c \\\"exit 3\\\"\"","exec sh -c \"exit 3\"","exit 3"]]'

@@ -30,7 +30,11 @@ read_counters >"$T/before"
 # quark-mon is an independent witness: events of libquark, a few lines each.
 background "$B/quark-mon" -n >"$T/mon" 2>"$T/mon.err"
 mon=$pid
+background "$PROFD" events -f --json --server "unix:$sock" >"$T/events"
+events=$pid
 wait_for 60 test -s "$T/mon"
+follows() { /bin/true && test -s "$T/events"; }
+wait_for 60 follows
 record "$T/loop.pb.gz" -F 997 -- "$T/loop"
 is "recorded" $? 0
 # Events come in the order of time: after the end of the shell all of them are there.
@@ -42,9 +46,10 @@ reaped() {
 		"$T/before") + 1000))
 }
 wait_for 60 reaped
+ends_come "$T/events"
 read_counters >"$T/after"
-kill -INT "$mon"
-wait "$mon"
+kill -INT "$mon" "$events"
+wait "$mon" "$events"
 seen=$(paste -d ' ' "$T/before" "$T/after" | awk '
 	NR == 1 { for (i = 1; i <= 6; i++) printf "%d ", $(i + 6) - $i }
 	NR == 2 { print $2 - $1 }')
@@ -54,7 +59,18 @@ num "a thousand forks" "$forks" '>=' 1000
 num "a thousand execs" "$execs" '>=' 1000
 num "a thousand exits" "$exits" '>=' 1000
 num "a thousand reaps" "$reaps" '>=' 1000
-is "none of a process never heard of: fork comes first" "$unknown" 0
+# PROCESS: of the children of the shell, by the first event.
+firsts=$(grep -F "\"process.parent_pid\":$shell," "$T/events" | awk '
+	match($0, /"profd.process":"[^"]*"/) {
+		process = substr($0, RSTART, RLENGTH)
+		if (!seen[process]++ && match($0, /"events":\["[a-z]*"/))
+			n[substr($0, RSTART + 11, RLENGTH - 12)]++
+	}
+	END {
+		for (first in n)
+			print n[first], first
+	}')
+is "each of a thousand lives begins with its fork" "$firsts" "1000 fork"
 is "no gaps" "$gaps" 0
 is "nothing lost" "$lost" 0
 stop_profd

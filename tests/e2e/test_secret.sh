@@ -75,7 +75,10 @@ wait "$recorder"
 is "recorded" $? 0
 
 # A core dump of the running profd by a debugger, which excludes mappings that are marked
-# so, and includes them if told to.
+# so, and includes them if told to. A stack that is being unwound has values in registers,
+# so it is made when all samples of the program were handled.
+kill -STOP "$spy"
+ask '/debug/pprof/profile?seconds=1' >/dev/null
 check "a core dump" gdb -nx -batch -p "$profd" \
 	-ex "set use-coredump-filter on" -ex "generate-core-file $T/core"
 num "the core dump is one" "$(readelf -h "$T/core" 2>/dev/null |

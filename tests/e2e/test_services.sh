@@ -16,7 +16,7 @@ has() {
 }
 
 f=$T/services.pb.gz
-OTEL_SERVICE_NAME='' record "$f" -F 199 -- "$E2E/prog_services" 20
+OTEL_SERVICE_NAME='' watch "$f" -F 199 -- "$E2E/prog_services" 20
 status=$?
 check "its profile is valid" "$E2E/pprof_check" "$f"
 is "a context in a memfd" "$(services memfd)" by-memfd

@@ -4,11 +4,14 @@
 - what nstat counts there (c.nstat, s.nstat),
 - segments that tcpdump sees leave them (c.pcap, lo.pcap, s.pcap),
 - totals of connections that ss shows before they are closed (c.ss, s.ss),
-- results that the programs of tcp_load.py had (c.results).
+- results that the programs of tcp_load.py had (c.results),
+- retransmits that prog_retransmits sees at the same tracepoint (witness).
 
 SERVERS are the pids that listen, as NAMESPACE=PID. A line a comparison; status 1 if one
-differs. One difference is known: a SYN that is answered again is in TcpRetransSegs, and no
-event; their number is that of tcpdump."""
+differs. A retransmit is compared with the witness only: some kernels leave tracepoints out
+for some milliseconds while hooks are attached and detached. How many segments the counters
+have beyond that is printed, and allowed for in totals. A SYN that is answered again is in
+TcpRetransSegs, and no event; their number is that of tcpdump."""
 
 import collections
 import json
@@ -35,6 +38,12 @@ def split(end):
     return address.strip("[]"), int(port)
 
 
+def where_of(end):
+    """The namespace."""
+    address = split(end)[0]
+    return next((w for w, a in ADDRESSES.items() if address in a), None)
+
+
 class Event:
     def __init__(self, o):
         self.name = o["name"]
@@ -43,8 +52,7 @@ class Event:
         self.role = o["fd"].get("role")
         self.v = {a["key"]: a["value"] for a in o["attributes"]}
         self.failed = o.get("failed", False)
-        address = split(self.src)[0]
-        self.where = next((w for w, a in ADDRESSES.items() if address in a), None)
+        self.where = where_of(self.src)
 
 
 def events_of(directory, ports):
@@ -138,7 +146,44 @@ def changes(events, old, new):
                (not old or e.v["old_state"] in old) for e in events)
 
 
-def compare_counters(directory, where, events):
+def witnessed(directory, ports):
+    """By namespace and connection: events, segments."""
+    seen = collections.defaultdict(dict)
+    for line in open(f"{directory}/witness"):
+        src, *words = line.split()
+        if src == "uncounted":
+            compare("retransmits that the witness did not count", ("uncounted", int(words[0])),
+                    ("skipped", int(words[2])), ("none", 0))
+        elif src != "ready":
+            dst, n, segs_again, unsent = words[0], *map(int, words[1:])
+            where = where_of(src)
+            if not where or not {split(src)[1], split(dst)[1]} & ports:
+                continue
+            if n:
+                seen[where][src, dst] = n, segs_again
+            if unsent:
+                print(f"# {src} {dst}: {unsent} retransmits were not sent")
+    return seen
+
+
+def compare_retransmits(where, events, seen):
+    """The segments of the witness."""
+    ours = {}
+    for e in events:
+        if e.name == "tcp_retransmit_skb":
+            n, segs_again = ours.get((e.src, e.dst), (0, 0))
+            ours[e.src, e.dst] = n + 1, segs_again + e.v["segs"]
+    for ends in list(ours.keys() | seen.keys()):
+        if ours.get(ends) != seen.get(ends):
+            print(f"# {ends}: witness {seen.get(ends)}, profd {ours.get(ends)}")
+    compare(f"{where}: connections with retransmits", ("witness", len(seen)),
+            ("profd", len(ours)),
+            ("profd, equal", sum(seen.get(k) == v for k, v in ours.items())))
+    return sum(v[1] for v in seen.values())
+
+
+def compare_counters(directory, where, events, seen):
+    """Retransmitted segments of profd, and how many are in no event."""
     n = json.load(open(f"{directory}/{where}.nstat"))["kernel"]
     sent = sent_of(directory, where)
 
@@ -156,13 +201,14 @@ def compare_counters(directory, where, events):
          changes(events, ("ESTABLISHED", "CLOSE_WAIT"), "CLOSE"))
     compare(f"{where}: resets sent", ("nstat", n["TcpOutRsts"]), ("tcpdump", sent.resets),
             ("profd", count("tcp_send_reset")))
-    compare(f"{where}: SYNs", ("tcpdump", sent.syns),
-            ("profd", changes(events, None, "SYN_SENT") + segs(events, "SYN_SENT")))
-    both("SYNs sent again, and answered again", "TcpExtTCPSynRetrans",
-         segs(events, "SYN_SENT") + sent.answers_again)
-    compare(f"{where}: segments sent again", ("tcpdump", sent.again), ("profd", segs(events)),
-            ("nstat, without answers to SYNs", n["TcpRetransSegs"] - sent.answers_again))
-    return segs(events)
+    compare(f"{where}: SYNs, those sent again apart",
+            ("tcpdump", sent.syns - sent.syns_again), ("profd", changes(events, None, "SYN_SENT")))
+    known = compare_retransmits(where, events, seen)
+    counted = n["TcpRetransSegs"] - sent.answers_again
+    print(f"# {where}: segments sent again: witness {known}, tcpdump {sent.again}, nstat, "
+          f"without answers to SYNs, {counted}; SYNs and answers to them: events "
+          f"{segs(events, 'SYN_SENT') + sent.answers_again}, nstat {n['TcpExtTCPSynRetrans']}")
+    return segs(events), max(0, counted - known)
 
 
 def compare_results(directory, events, servers, port):
@@ -207,7 +253,8 @@ def compare_results(directory, events, servers, port):
 CLOSING = ("FIN_WAIT1", "CLOSING", "LAST_ACK")
 
 
-def compare_totals(directory, where, all_events):
+def compare_totals(directory, where, all_events, missed):
+    """'missed': segments that were sent again without an event, in both namespaces."""
     events = all_events[where]
     late = collections.Counter()  # segments that were sent again after ss
     for e in all_events["c"] + all_events["s"]:
@@ -224,13 +271,14 @@ def compare_totals(directory, where, all_events):
         again += retrans
         rtt = float(v["rtt"].split("/")[0]) * 1000
         mine, theirs = late[words[2], words[3]], late[words[3], words[2]]
+        most = 3 + mine + theirs + missed
         # The FINs, and what acknowledges them, come after ss; on a busy host they are slow,
         # and change the smoothed round trip time.
         ok = (e and 0 <= e.v["bytes_acked"] - int(v.get("bytes_acked", 0)) <= 1 and
               0 <= e.v["bytes_received"] - int(v.get("bytes_received", 0)) <= 1 and
-              1 <= e.v["segs_out"] - int(v["segs_out"]) <= 3 + mine + theirs and
-              1 <= e.v["segs_in"] - int(v["segs_in"]) <= 3 + mine + theirs and
-              e.v["retransmits"] == retrans + mine and
+              1 <= e.v["segs_out"] - int(v["segs_out"]) <= most and
+              1 <= e.v["segs_in"] - int(v["segs_in"]) <= most and
+              0 <= e.v["retransmits"] - retrans - mine <= missed and
               (rtt < 5000 or rtt * 3 / 4 < e.v["rtt"] < rtt * 5))
         bad += not ok
         if not ok:
@@ -243,11 +291,16 @@ def compare_totals(directory, where, all_events):
 def main():
     directory, port = sys.argv[1], int(sys.argv[2])
     servers = {a.split("=")[0]: int(a.split("=")[1]) for a in sys.argv[3:]}
-    events = events_of(directory, {port, port + 1, port + 2})
-    again = 0
+    ports = {port, port + 1, port + 2}
+    events = events_of(directory, ports)
+    seen = witnessed(directory, ports)
+    again = missed = 0
     for where in "c", "s":
-        again += compare_counters(directory, where, events[where])
-        compare_totals(directory, where, events)
+        n, without = compare_counters(directory, where, events[where], seen[where])
+        again += n
+        missed += without
+    for where in "c", "s":
+        compare_totals(directory, where, events, missed)
     compare_results(directory, events, servers, port)
     compare("some segments were sent again", ("profd", again > 20), ("yes", True))
     return 1 if failed else 0

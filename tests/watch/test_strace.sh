@@ -15,8 +15,11 @@ chown "$user:$user" "$T/user"
 export TMPDIR=$T/user HOME=$T/user
 # both NAME COMMAND...: strace's view in $T/NAME.strace, profd's in $T/NAME.watch.
 both() {
-	local name=$1 watcher
+	local name=$1 watcher witness
 	shift
+	background "$B/tests/watch/prog_exits" "$user" >"$T/$name.witness"
+	witness=$pid
+	check "$name: a witness counts calls" wait_for 60 grep -q ready "$T/$name.witness"
 	background "$PROFD" watch --json --server "unix:$sock" --user "$user" 'syscall_exit-*' \
 		>"$T/$name.watch" 2>"$T/$name.err"
 	watcher=$pid
@@ -26,9 +29,10 @@ both() {
 		>"$T/$name.out" 2>&1
 	is "$name: it ends well" $? 0
 	sleep 3
-	kill -INT "$watcher"
-	wait "$watcher" 2>/dev/null
-	python3 "$compare" "$T/$name.strace" "$T/$name.watch" "$user" >"$T/$name.compared"
+	kill -INT "$watcher" "$witness"
+	wait "$watcher" "$witness" 2>/dev/null
+	python3 "$compare" "$T/$name.strace" "$T/$name.watch" "$user" "$T/$name.witness" \
+		>"$T/$name.compared"
 	is "$name: the same calls" "$(grep -v '^[0-9]* calls, .* 0 differ, ' \
 		"$T/$name.compared")" ""
 	num "$name: enough of them" "$(awk '/ calls, / { print $1 }' "$T/$name.compared")" \

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Events of TCP beside what others count: nstat, tcpdump, ss, and the programs themselves;
-# IPv4 and IPv6, over loopback and over a link that delays and loses packets, refused, reset,
-# and without an answer. Each event with a process has the right one.
+# Events of TCP beside what others count: nstat, tcpdump, ss, the programs themselves, and,
+# of retransmits, another program at the same tracepoint; IPv4 and IPv6, over loopback and
+# over a link that delays and loses packets, refused, reset, and without an answer. Each
+# event with a process has the right one.
 . "$(dirname "$0")/../e2e/lib.sh"
 load=$ROOT/tests/watch/tcp_load.py
 
@@ -21,6 +22,10 @@ for space in c s; do
 	"in_$space" ip link set tun0 up
 done
 
+# It sees retransmits from before the hooks until after them.
+background "$B/tests/watch/prog_retransmits" >"$T/witness" 2>"$T/witness.err"
+witness=$pid
+check "a witness counts retransmits" wait_for 30 grep -q ready "$T/witness"
 start_profd watch
 at=$(free_port)
 background "$PROFD" watch --json --server "unix:$sock" 'tcp_*' >"$T/events" 2>"$T/events.err"
@@ -71,7 +76,7 @@ done
 sleep 3
 kill -INT "$watcher"
 wait "$watcher" 2>/dev/null
-for pid in "${dumps[@]}"; do
+for pid in "$witness" "${dumps[@]}"; do
 	kill -INT "$pid"
 	wait "$pid" 2>/dev/null
 done

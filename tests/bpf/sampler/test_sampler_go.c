@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The goroutine that left its stack for that of g0, and the copy of that stack: a program
- * with memory as Go's runtime has it, and with memory in which something does not fit.
+ * with memory as Go's runtime has it, and with memory in which something does not fit. And
+ * that a program which is known to be of Go is sampled so from the beginning.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -237,24 +239,112 @@ static void sample_one(const struct kind *k)
 	assert_true(seen.n >= SAMPLES);
 }
 
-static void test_go(void **state)
+static void make_stack(void)
 {
 	stack = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	assert_ptr_not_equal(stack, MAP_FAILED);
+	if (stack == MAP_FAILED)
+		abort();
 	for (size_t i = 0; i < SIZE; i++)
 		stack[i] = (uint8_t)(i * 7 + i / 251);
+}
+
+static void test_go(void **state)
+{
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		print_message("# kind %zu\n", i);
 		sample_one(&kinds[i]);
 	}
 }
 
-int main(void)
+/* --- from the first sample of a program on ------------------------------------------ */
+
+struct first {
+	uint32_t tgid;
+	unsigned int n, go;
+};
+
+static void look_at_first(void *arg, const struct abi_sample *head, size_t len)
+{
+	struct first *first = arg;
+	struct trace_record r;
+
+	assert_int_equal(trace_record_parse(head, len, &r), 0);
+	if (head->key.tgid != first->tgid || !r.has_stack)
+		return;
+	first->n++;
+	first->go += r.has_go && r.go.pc == PC;
+}
+
+static struct quark_file_ident own_file(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	return (struct quark_file_ident){
+		.dev = st.st_dev,
+		.ino = st.st_ino,
+		.ctime_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000 +
+			    (uint64_t)st.st_ctim.tv_nsec,
+		.size = (uint64_t)st.st_size,
+	};
+}
+
+/* Executes this file, which spins on the stack of g0. How many samples have a goroutine. */
+static unsigned int sample_executed(struct sampler *s, struct first *first)
+{
+	time_t begin = time(NULL);
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl("/proc/self/exe", "test_sampler_go", "spin", NULL);
+		_exit(1);
+	}
+	*first = (struct first){ .tgid = (uint32_t)pid };
+	while (first->n < SAMPLES && time(NULL) - begin < HANG_S) {
+		usleep(20000);
+		assert_true(sampler_poll(s) >= 0);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_true(first->n >= SAMPLES);
+	return first->go;
+}
+
+/* A process of a file that is known to be of Go is wanted by its exec. */
+static void test_go_executed(void **state)
+{
+	intptr_t tls = (intptr_t)&tls_g - (intptr_t)__builtin_thread_pointer();
+	const struct quark_file_ident file = own_file();
+	struct first first;
+	struct sampler_opts opts = { .freq_hz = 997,
+				     .sample = look_at_first,
+				     .arg = &first };
+	const char *what = "nothing";
+	struct sampler *s = NULL;
+
+	assert_int_equal(sampler_new(&s, &opts, &what), 0);
+	assert_int_equal(sampler_enable(s), 0);
+	assert_int_equal(sample_executed(s, &first), 0);
+	sampler_go_file(s, &file, (int32_t)tls, ABI_GO_CURG);
+	assert_true(sample_executed(s, &first) >= SAMPLES / 2);
+	sampler_go_file(s, &file, 0, 0);
+	assert_int_equal(sample_executed(s, &first), 0);
+	sampler_free(s);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_go),
+		cmocka_unit_test(test_go_executed),
 	};
+
+	make_stack();
+	if (argc > 1)
+		child(&kinds[0]);
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

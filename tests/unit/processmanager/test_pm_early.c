@@ -27,15 +27,33 @@ static void on_known(void *arg, const struct quark_file_ident *ident, bool add)
 	}
 }
 
+static struct {
+	unsigned int told;
+	struct quark_file_ident ident;
+	struct symbolizer_go go; /* all zero: forgotten */
+} go_file;
+
+static void on_go_file(void *arg, const struct quark_file_ident *ident,
+		       const struct symbolizer_go *go)
+{
+	go_file.told++;
+	go_file.ident = *ident;
+	memset(&go_file.go, 0, sizeof(go_file.go));
+	if (go)
+		go_file.go = *go;
+}
+
 static int setup_early(void **state)
 {
 	struct pm_opts opts = { .symbolizer = &fake,
 				.want_maps = on_want,
-				.known_file = on_known };
+				.known_file = on_known,
+				.go_file = on_go_file };
 	int err;
 
 	memset(&fake, 0, sizeof(fake));
 	nwants = nknown = 0;
+	memset(&go_file, 0, sizeof(go_file));
 	err = pm_new(&pm, &opts);
 	if (err)
 		return err;
@@ -147,6 +165,44 @@ static void test_mapping_comes_first(void **state)
 	assert_int_equal(nknown, 1);
 	assert_int_equal(stats().early, 1);
 	assert_int_equal(stats().early_opened, 1);
+}
+
+/*
+ * That it is of Go is known with its rows. It is reported for each identity that it was
+ * executed with, before and after, until the kernel side forgets that one.
+ */
+static void test_go(void **state)
+{
+	fake_file("/tmp/go", 7, 1, 77);
+	executes(5, 1000, "/tmp/go", 77, 1);
+	maps(5, "/tmp/go", 77);
+	ask_rows(exe_at(5, 0, 0x1000));
+	fake_run();
+	assert_int_equal(answers, 1);
+	assert_int_equal(go_file.told, 0);
+	fake.go = (struct symbolizer_go){ -72, 184 };
+	ask_rows(exe_at(5, 0, 0x1000));
+	fake_run();
+	assert_int_equal(go_file.told, 1);
+	assert_int_equal(go_file.ident.ino, 77);
+	assert_int_equal(go_file.ident.ctime_ns, 1);
+	assert_int_equal(go_file.go.tls, -72);
+	assert_int_equal(go_file.go.curg, 184);
+	executes(6, 1000, "/tmp/go", 77, 2);
+	fake_run();
+	maps(6, "/tmp/go", 77);
+	assert_int_equal(go_file.told, 2);
+	assert_int_equal(go_file.ident.ctime_ns, 2);
+	assert_int_equal(go_file.go.tls, -72);
+	do_exit(5, 0, T0 + SEC);
+	do_reap(5, 0, T0 + SEC);
+	do_exit(6, 0, T0 + SEC);
+	do_reap(6, 0, T0 + SEC);
+	pm_forget(pm, T0 + 2 * SEC);
+	do_fork(6, 0, 10, T0 + 9 * SEC);
+	pm_forget(pm, T0 + 9 * SEC);
+	assert_int_equal(go_file.told, 4);
+	assert_int_equal(go_file.go.tls, 0);
 }
 
 /* It failed: the usual lookup strategies are tried. */
@@ -334,6 +390,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EARLY(test_open_before_its_mapping),
 		EARLY(test_mapping_comes_first),
+		EARLY(test_go),
 		EARLY(test_failed),
 		EARLY(test_another_file),
 		EARLY(test_changed_file),

@@ -72,6 +72,7 @@ struct symbolizer {
 	size_t nqueue;
 	size_t opens; /* requests ever */
 	int roots; /* descriptors of roots, opened ever */
+	struct symbolizer_go go; /* of all files */
 	bool rooted; /* the last request had one */
 	size_t held; /* files open now */
 	pid_t last_pid;
@@ -185,6 +186,7 @@ void symbolizer_refresh(struct symbolizer_file *file,
 
 struct symbolizer_rows {
 	char path[128]; /* of their file */
+	struct symbolizer_go go;
 };
 
 int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
@@ -239,6 +241,7 @@ void symbolizer_rows_info(const struct symbolizer_rows *rows,
 			  struct symbolizer_rows_info *out)
 {
 	memset(out, 0, sizeof(*out));
+	out->go = rows->go;
 }
 
 const char *symbolizer_quarantine(const struct symbolizer *s,
@@ -384,6 +387,7 @@ static inline void fake_rows_now(struct fake_req *r)
 	rows = calloc(1, sizeof(*rows));
 	assert_non_null(rows);
 	memcpy(rows->path, r->file->path, sizeof(rows->path));
+	rows->go = fake.go;
 	r->rows_fn(r->arg, 0, rows);
 }
 

@@ -240,6 +240,7 @@ static void without_a_tracer_nothing_is_done(void **state)
 
 static void more_than_a_batch_are_all_found(void **state)
 {
+	unsigned int looks = 0;
 	uint32_t i;
 
 	for (i = 0; i < 200; i++)
@@ -248,7 +249,10 @@ static void more_than_a_batch_are_all_found(void **state)
 	turns();
 	assert_int_equal(count_set(), 200);
 	assert_int_equal(tracing.stats.processes, 200);
-	assert_int_equal(tracing.stats.found[TRACING_FOUND], 200);
+	/* The first are due again if the last were late. */
+	for (i = 0; i < 200; i++)
+		looks += procs[i].looks;
+	assert_int_equal(tracing.stats.found[TRACING_FOUND], looks);
 }
 
 /* Four entries: a user has as many as are left for others. */

@@ -5,13 +5,15 @@
  */
 #include <fcntl.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "symbolize/rows/flow.h"
 #include "tests/unit/rows/test_rows.h"
 
-#define HEAD (sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr))
+#define NOTE_SIZE 24
+#define HEAD (sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr) + NOTE_SIZE)
 
 /* An instruction, and the rule before it. NULL code: the end. */
 struct piece {
@@ -20,7 +22,21 @@ struct piece {
 	const char *rule;
 };
 
-/* A library without anything but code, which begins with its entry. */
+static void put_note(struct bytes *f)
+{
+	size_t begin = f->n;
+
+	put4(f, 4);
+	put4(f, 8);
+	put4(f, NT_GNU_BUILD_ID);
+	put(f,
+	    "GNU\0"
+	    "\1\2\3\4\5\6\7\10",
+	    12);
+	assert_int_equal(f->n - begin, NOTE_SIZE);
+}
+
+/* A library with code, which begins with its entry, and a build id. */
 static void make_code(struct bytes *f, const struct piece *p)
 {
 	Elf64_Ehdr eh = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64,
@@ -30,13 +46,16 @@ static void make_code(struct bytes *f, const struct piece *p)
 			  .e_entry = TEXT + HEAD,
 			  .e_phoff = sizeof(eh),
 			  .e_phentsize = sizeof(Elf64_Phdr),
-			  .e_phnum = 1 };
+			  .e_phnum = 2 };
 	uint64_t size = HEAD;
 
 	for (size_t i = 0; p[i].code; i++)
 		size += p[i].len;
 	put(f, &eh, sizeof(eh));
 	put_phdr(f, PT_LOAD, PF_R | PF_X, 0, TEXT, size, size);
+	put_phdr(f, PT_NOTE, PF_R, HEAD - NOTE_SIZE, TEXT + HEAD - NOTE_SIZE,
+		 NOTE_SIZE, NOTE_SIZE);
+	put_note(f);
 	for (size_t i = 0; p[i].code; i++)
 		put(f, p[i].code, p[i].len);
 }
@@ -53,6 +72,7 @@ static void expect(const struct piece *p)
 		assert_string_equal(rule_at(rows, at), p[i].rule);
 		at += p[i].len;
 	}
+	assert_true(info_of(rows).by_code);
 	symbolizer_rows_free(rows);
 	free(f.b);
 }
@@ -214,6 +234,54 @@ static void addresses_are_starts_if_nothing_leads_there(void **state)
 	expect(p);
 }
 
+static int on_ask(void *arg, const char *basename, const uint8_t *build_id,
+		  size_t len, uint32_t crc, bool has_crc)
+{
+	const struct bytes *debug = arg;
+	int fd;
+
+	if (!len)
+		return -ENOENT;
+	fd = memfd_create("debug", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, debug->b, debug->n), debug->n);
+	return fd;
+}
+
+/* As distributions package musl: the CFI of its debug file counts, not its instructions. */
+static void a_debug_file_comes_first(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x50"), "r7+8" },
+		{ C("\x58"), "r7+16" },
+		{ C("\xc3"), "r7+8" },
+		{ 0 },
+	};
+	struct bytes f = { 0 }, debug = { 0 }, frame = { 0 }, note = { 0 };
+	struct section s[] = { { ".debug_frame", 0, 0, &frame },
+			       { ".note.gnu.build-id", 0, 0, &note } };
+	struct symbolizer_ask ask = { .file = on_ask, .arg = &debug };
+	struct symbolizer_rows *rows;
+	struct symbolizer_src src;
+	size_t cie = put_cie(&frame, false, "", NULL, 0, C(USUAL));
+
+	expect(p);
+	put_debug_fde(&frame, cie, 0, HEAD + 3, C("\x0e\x20"));
+	put_note(&note);
+	make_file(&debug, s, ARRAY_SIZE(s), false);
+	make_code(&f, p);
+	symbolizer_src_mem(&src, f.b, f.n);
+	assert_int_equal(symbolizer_rows_read(&rows, &src, &ask), 0);
+	assert_string_equal(rule_at(rows, HEAD + 1), "r7+32");
+	assert_string_equal(rule_at(rows, HEAD + 2), "r7+32");
+	assert_false(info_of(rows).by_code);
+	symbolizer_rows_free(rows);
+	free(f.b);
+	free(debug.b);
+	free(frame.b);
+	free(note.b);
+}
+
 /* --- against CFI ------------------------------------------------------------- */
 
 struct truth {
@@ -268,7 +336,7 @@ static int compare(void *arg, uint64_t start, uint64_t end)
 	return 0;
 }
 
-static int library(struct dl_phdr_info *info, size_t size, void *arg)
+static void compare_file(const char *path, struct sum *sum)
 {
 	struct symbolizer_src src, again;
 	struct truth t = { 0 };
@@ -276,16 +344,12 @@ static int library(struct dl_phdr_info *info, size_t size, void *arg)
 	struct symbolizer_elf e;
 	struct flow *f;
 	struct stat st;
-	struct sum *sum = arg;
 	int fd;
 	double all;
 
-	/* Lazy binding jumps into the dynamic linker with more on the stack. */
-	if (strstr(info->dlpi_name, "ld-linux"))
-		return 0;
-	fd = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st))
-		return 0; /* the program, the vDSO */
+		return; /* the program, the vDSO */
 	symbolizer_src_fd(&src, fd, (uint64_t)st.st_size);
 	symbolizer_src_fd(&again, fd, (uint64_t)st.st_size);
 	assert_int_equal(symbolizer_elf_init(&e, &src), 0);
@@ -302,8 +366,8 @@ static int library(struct dl_phdr_info *info, size_t size, void *arg)
 		all = (double)(t.right + t.wrong + t.unknown);
 		print_message("# %s: %.0f instructions, right %.2f %%, "
 			      "wrong %lu, not known %.2f %%\n",
-			      info->dlpi_name, all, 100 * (double)t.right / all,
-			      t.wrong, 100 * (double)t.unknown / all);
+			      path, all, 100 * (double)t.right / all, t.wrong,
+			      100 * (double)t.unknown / all);
 		assert_true((double)t.wrong <= all / 1000);
 		sum->right += t.right;
 		sum->all += (unsigned long)all;
@@ -313,13 +377,25 @@ static int library(struct dl_phdr_info *info, size_t size, void *arg)
 	free(f);
 	symbolizer_elf_fini(&e);
 	close(fd);
+}
+
+static int library(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	/* Lazy binding jumps into the dynamic linker with more on the stack. */
+	if (!strstr(info->dlpi_name, "ld-linux"))
+		compare_file(info->dlpi_name, arg);
 	return 0;
 }
 
 static void libraries_have_the_rows_of_their_cfi(void **state)
 {
+	const char *more = getenv("FLOW_FILES");
 	struct sum sum = { 0 };
+	char path[4096];
+	int n;
 
+	for (; more && sscanf(more, " %4095s%n", path, &n) == 1; more += n)
+		compare_file(path, &sum);
 	dl_iterate_phdr(library, &sum);
 	assert_true(sum.files >= 5);
 	/* In some half of the functions is reached by pointers only. */
@@ -337,6 +413,7 @@ int main(void)
 		cmocka_unit_test(what_never_returns),
 		cmocka_unit_test(tables_of_switches),
 		cmocka_unit_test(addresses_are_starts_if_nothing_leads_there),
+		cmocka_unit_test(a_debug_file_comes_first),
 		cmocka_unit_test(libraries_have_the_rows_of_their_cfi),
 	};
 

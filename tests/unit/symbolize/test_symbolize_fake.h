@@ -699,6 +699,13 @@ static void fake_ident(struct fake *f)
 	symbolizer_file_free(file);
 }
 
+static void fake_context(struct fake *f)
+{
+	struct worker_context out = { 0 };
+
+	fake_send(f, &out, sizeof(out), -1);
+}
+
 static void fake_serve(const struct fake_lie *lie)
 {
 	static struct fake f;
@@ -710,6 +717,10 @@ static void fake_serve(const struct fake_lie *lie)
 	memset(&f.rows, 0, sizeof(f.rows));
 	if (f.q->head.type == WORKER_IDENT) {
 		fake_ident(&f);
+		return;
+	}
+	if (f.q->head.type == WORKER_CONTEXT) {
+		fake_context(&f);
 		return;
 	}
 	fake_names(&f, "honest");

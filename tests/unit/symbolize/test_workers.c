@@ -57,6 +57,23 @@ static void on_fast(void *arg, int err, const struct symbolizer_symbol *syms,
 	l->answers++;
 }
 
+static void on_turn(uv_timer_t *timer)
+{
+	*(int *)timer->data = 1;
+}
+
+static void turn(struct fixture *fx, uint64_t ms)
+{
+	int over = 0;
+	uv_timer_t timer = { .data = &over };
+
+	uv_timer_init(&fx->loop, &timer);
+	uv_timer_start(&timer, on_turn, ms, 0);
+	wait_for(fx, &over, 1);
+	uv_close((uv_handle_t *)&timer, NULL);
+	uv_run(&fx->loop, UV_RUN_NOWAIT);
+}
+
 static void load_init(struct load *l, const char *lie)
 {
 	struct symbolizer_opts opts = { .worker = fake_program(lie),
@@ -120,6 +137,42 @@ static void one_file_does_not_hold_up_another(void **state)
 	assert_in_range(l.slow_answers, 0, 3);
 	wait_for(&l.fx, &l.slow_answers, 6);
 	symbolizer_close(l.fx.s, f);
+	load_fini(&l);
+}
+
+static void on_late(void *arg, int err, const struct symbolizer_symbol *syms,
+		    size_t n)
+{
+	struct load *l = arg;
+
+	l->slow_answers++;
+}
+
+static void on_context(void *arg, int err, const struct symbolizer_context *c)
+{
+	struct load *l = arg;
+
+	assert_int_equal(err, 0);
+	l->answers++;
+}
+
+/* Two of its user's files are at work, for seconds; no third one may be. */
+static void a_context_does_not_wait_for_files(void **state)
+{
+	const uint64_t at[] = { 0x1000, 0x1001, 0x1002, 0x1003, 0x1004 };
+	struct load l;
+
+	load_init(&l, "drip");
+	for (int i = 0; i < SLOW_FILES; i++)
+		symbolizer_resolve(l.fx.s, l.slow[i], at, ARRAY_SIZE(at),
+				   on_late, &l);
+	while (stats(&l.fx).worker_starts < 2)
+		uv_run(&l.fx.loop, UV_RUN_ONCE);
+	turn(&l.fx, 50);
+	assert_int_equal(
+		symbolizer_context(l.fx.s, "", 0, ATTACKER, on_context, &l), 0);
+	wait_for(&l.fx, &l.answers, 1);
+	assert_int_equal(l.slow_answers, 0);
 	load_fini(&l);
 }
 
@@ -199,23 +252,6 @@ static void what_samples_wait_for_comes_first(void **state)
 	assert_int_equal(l.order[0], 5);
 	assert_int_equal(l.order[1], 3);
 	load_fini(&l);
-}
-
-static void on_turn(uv_timer_t *timer)
-{
-	*(int *)timer->data = 1;
-}
-
-static void turn(struct fixture *fx, uint64_t ms)
-{
-	int over = 0;
-	uv_timer_t timer = { .data = &over };
-
-	uv_timer_init(&fx->loop, &timer);
-	uv_timer_start(&timer, on_turn, ms, 0);
-	wait_for(fx, &over, 1);
-	uv_close((uv_handle_t *)&timer, NULL);
-	uv_run(&fx->loop, UV_RUN_NOWAIT);
 }
 
 /* --- priority -------------------------------------------------------------------- */
@@ -594,6 +630,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_user_does_not_hold_up_another),
 		cmocka_unit_test(one_file_does_not_hold_up_another),
+		cmocka_unit_test(a_context_does_not_wait_for_files),
 		cmocka_unit_test(tables_come_before_names),
 		cmocka_unit_test(what_samples_wait_for_comes_first),
 		cmocka_unit_test(names_have_a_budget),

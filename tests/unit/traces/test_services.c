@@ -170,7 +170,9 @@ void published_read(struct published *p)
 			strcpy(p->stored->socket, img->socket);
 		p->uid = img->uid;
 	}
-	if (p->found == PUBLISHED_NEW) {
+	if (p->found == PUBLISHED_NEW && p->published_ns) {
+		p->found = PUBLISHED_SAME;
+	} else if (p->found == PUBLISHED_NEW) {
 		p->mapping = 0x1000;
 		p->published_ns = 1;
 		p->payload = strdup(img->service);
@@ -432,7 +434,8 @@ static void a_context_that_is_being_written_is_as_before(void **state)
 	assert_string_equal(img->names.service, "context");
 }
 
-static void an_invalid_context_names_nothing(void **state)
+/* Its context goes to the worker; its environment has a name, too. */
+static struct pm_image *parsing(void)
 {
 	struct pm_image *img = process(0);
 
@@ -446,10 +449,33 @@ static void an_invalid_context_names_nothing(void **state)
 		usleep(200);
 		services_tick(&services, now, now);
 	}
+	return img;
+}
+
+static void an_invalid_context_names_nothing(void **state)
+{
+	struct pm_image *img = parsing();
+
 	parse_all(-EINVAL);
 	turn();
 	assert_string_equal(img->names.service, "environ");
 	assert_int_equal(services.stats.unparsed, 1);
+}
+
+/* No worker could parse it then. */
+static void a_context_that_was_refused_is_read_again(void **state)
+{
+	struct pm_image *img = parsing();
+
+	parse_all(-EIO);
+	turn();
+	assert_string_equal(img->names.service, "environ");
+	assert_int_equal(services.stats.unparsed, 0);
+	sample(img);
+	now += SEC;
+	turn();
+	assert_string_equal(img->names.service, "context");
+	assert_int_equal(img->looks, 2);
 }
 
 /* What was read may be of the next image, until events of that time are known. */
@@ -585,6 +611,7 @@ int main(void)
 		X(an_agents_socket_is_reported_after_each_look),
 		X(a_context_that_is_being_written_is_as_before),
 		X(an_invalid_context_names_nothing),
+		X(a_context_that_was_refused_is_read_again),
 		X(names_wait_for_the_execs_before_them),
 		X(an_exec_makes_another_image),
 		X(a_late_sample_changes_nothing),

@@ -357,6 +357,12 @@ static void no_descriptor_harms(void **state)
 	}
 	for (size_t n = 0; n < len; n++)
 		assert_int_equal(watch_decode(&record, n, &e), -EINVAL);
+	/* Short texts have a slot of one size: there may be bytes behind. */
+	record.fd.kind = ABI_FD_FILE;
+	strcpy(record.text, "/x");
+	record.fd.text_len = sizeof("/x");
+	assert_int_equal(watch_decode(&record, len, &e), 0);
+	assert_string_equal(e.fd.path, "/x");
 	/* Without one its category is other. */
 	record.call.head.flags = 0;
 	assert_int_equal(watch_decode(&record, sizeof(record.call), &e), 0);
