@@ -12,7 +12,9 @@
  *
  * The seconds are of CPU time. HOW "slow": the socket is read once a second. "again": it is
  * closed for a second when registered, and bound again. "none": there is no socket.
- * If it is "slow" there is no first trace, so that all that is lost is of the second.
+ * "off": it does not wait until it is registered. If it is "slow" there is no first trace,
+ * so that all that is lost is of the second. The second trace's id is 14 bytes of 0, between
+ * 0xbb and the first letter of HOW.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -40,8 +42,8 @@ static const struct record first = {
 	1, 1, 1, 1, { 0xaa, [15] = 1 }, { 0xa1, [7] = 1 }, { 0xa2, [7] = 1 },
 };
 static const struct record no_trace = { .minor = 1, .valid = 1 };
-static const struct record second = {
-	1, 1, 1, 1, { 0xbb, [15] = 2 }, { 0xb1, [7] = 2 }, { 0xb2, [7] = 2 },
+static struct record second = {
+	1, 1, 1, 1, { 0xbb }, { 0xb1, [7] = 2 }, { 0xb2, [7] = 2 },
 };
 
 static const char *path, *how = "";
@@ -203,13 +205,14 @@ int main(int argc, char **argv)
 	path = argv[1];
 	if (argc > 3)
 		how = argv[3];
+	second.trace_id[15] = (uint8_t)how[0];
 	wanted += !strcmp(how, "again");
 	if (strcmp(how, "none"))
 		pthread_create(&t, NULL, agent, NULL);
 	else
 		put_storage();
-	while (registered < wanted && now(CLOCK_MONOTONIC) - begin < 30 &&
-	       strcmp(how, "none"))
+	wanted -= !strcmp(how, "none") || !strcmp(how, "off");
+	while (registered < wanted && now(CLOCK_MONOTONIC) - begin < 30)
 		work(strcmp(how, "slow") ? &first : &no_trace, 0.05);
 	work(&second, atof(argv[2]));
 	over = 1;
