@@ -2,8 +2,9 @@
 /*
  * abi_trace: the map by which the sampling program finds the trace ids of a thread, and
  * the part of a sample with them (ABI_PART_TRACE). A tracer keeps a pointer to the
- * record of the running thread in a thread-local variable (OpenTelemetry OTEP 4947);
- * user space has found where that is, symbolize/elf/slot.h.
+ * record of the running thread in a thread-local variable (OpenTelemetry OTEP 4947, or
+ * Elastic's universal profiling integration); user space has found where that is,
+ * symbolize/elf/slot.h.
  */
 #ifndef BPF_ABI_TRACE_H
 #define BPF_ABI_TRACE_H
@@ -32,19 +33,22 @@ struct abi_trace_slot {
 	__u64 words[2];
 	__u32 guard_words; /* how many of them are compared; 0: it cannot be unloaded */
 	__u32 entry; /* bytes of an entry of the dtv: 16 glibc, 8 musl */
+	__u32 elastic; /* 1: the record is Elastic's, 0: OpenTelemetry's */
+	__u32 pad;
 };
 
 /* The payload of ABI_PART_TRACE. */
 struct abi_trace {
 	__u8 trace_id[16]; /* not all zero */
 	__u8 span_id[8];
+	__u8 transaction_id[8]; /* of Elastic's record; else 0 */
 	__u8 flags; /* as in W3C's traceparent */
 	__u8 pad[7];
 };
 
 #ifndef __bpf__
-ABI_ASSERT(sizeof(struct abi_trace_slot) == 72);
-ABI_ASSERT(sizeof(struct abi_trace) == 32);
+ABI_ASSERT(sizeof(struct abi_trace_slot) == 80);
+ABI_ASSERT(sizeof(struct abi_trace) == 40);
 #endif
 
 #endif /* BPF_ABI_TRACE_H */

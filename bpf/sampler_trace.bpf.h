@@ -22,7 +22,7 @@ struct {
 /* Entries of the map, set by user space: while it is 0 nothing is looked up. */
 __u32 trace_used;
 
-/* The record, packed; 28 bytes, then attributes. */
+/* OpenTelemetry's record, packed; 28 bytes, then attributes. */
 struct trace_record {
 	__u8 trace_id[16];
 	__u8 span_id[8];
@@ -30,6 +30,15 @@ struct trace_record {
 	__u8 flags;
 	__u16 attrs_size;
 };
+
+/* Elastic's, unaligned. */
+struct trace_elastic {
+	__u16 minor;
+	__u8 valid, present, flags;
+	__u8 trace_id[16];
+	__u8 span_id[8];
+	__u8 transaction_id[8];
+} __attribute__((packed));
 
 /* Whether the loader's words for the variable are what they were. */
 static __always_inline bool trace_guarded(const struct abi_trace_slot *slot)
@@ -80,12 +89,47 @@ static __always_inline __u64 trace_variable(const struct abi_trace_slot *slot, _
 	return block ? block + slot->offset : 0;
 }
 
-/* ABI_SAMPLER_TRACED: 'out' is set. Else why there are no ids. */
+/* These two: ABI_SAMPLER_TRACED: 'out' is set. Else why there are no ids. */
+static __always_inline __u32 trace_read_otel(__u64 record, struct abi_trace *out)
+{
+	struct trace_record r;
+
+	if (bpf_probe_read_user(&r, sizeof(r), (void *)record))
+		return ABI_SAMPLER_TRACE_UNREAD;
+	if (r.valid != 1)
+		return r.valid ? ABI_SAMPLER_TRACE_INVALID : ABI_SAMPLER_TRACE_TORN;
+	__builtin_memcpy(out->trace_id, r.trace_id, sizeof(r.trace_id));
+	__builtin_memcpy(out->span_id, r.span_id, sizeof(r.span_id));
+	__builtin_memset(out->transaction_id, 0, sizeof(out->transaction_id));
+	out->flags = r.flags;
+	return ABI_SAMPLER_TRACED;
+}
+
+static __always_inline __u32 trace_read_elastic(__u64 record, struct abi_trace *out)
+{
+	struct trace_elastic r;
+
+	if (bpf_probe_read_user(&r, sizeof(r), (void *)record))
+		return ABI_SAMPLER_TRACE_UNREAD;
+	if (!r.minor)
+		return ABI_SAMPLER_TRACE_INVALID;
+	if (!r.valid)
+		return ABI_SAMPLER_TRACE_TORN;
+	if (!r.present)
+		return ABI_SAMPLER_TRACE_NONE;
+	__builtin_memcpy(out->trace_id, r.trace_id, sizeof(r.trace_id));
+	__builtin_memcpy(out->span_id, r.span_id, sizeof(r.span_id));
+	__builtin_memcpy(out->transaction_id, r.transaction_id, sizeof(r.transaction_id));
+	out->flags = r.flags;
+	return ABI_SAMPLER_TRACED;
+}
+
+/* Likewise. */
 static __always_inline __u32 trace_read(const struct abi_trace_slot *slot, __u64 tp,
 					struct abi_trace *out)
 {
-	struct trace_record r;
 	__u64 at, record;
+	__u32 what;
 
 	if (!tp || !trace_guarded(slot))
 		return ABI_SAMPLER_TRACE_UNLOADED;
@@ -96,16 +140,11 @@ static __always_inline __u32 trace_read(const struct abi_trace_slot *slot, __u64
 		return ABI_SAMPLER_TRACE_UNREAD;
 	if (!record)
 		return ABI_SAMPLER_TRACE_NONE;
-	if (bpf_probe_read_user(&r, sizeof(r), (void *)record))
-		return ABI_SAMPLER_TRACE_UNREAD;
-	if (r.valid != 1)
-		return r.valid ? ABI_SAMPLER_TRACE_INVALID : ABI_SAMPLER_TRACE_TORN;
-	__builtin_memcpy(out->trace_id, r.trace_id, sizeof(r.trace_id));
-	__builtin_memcpy(out->span_id, r.span_id, sizeof(r.span_id));
-	out->flags = r.flags;
-	if (!*(__u64 *)out->trace_id && !*(__u64 *)(out->trace_id + 8))
+	what = slot->elastic ? trace_read_elastic(record, out) : trace_read_otel(record, out);
+	if (what == ABI_SAMPLER_TRACED && !*(__u64 *)out->trace_id &&
+	    !*(__u64 *)(out->trace_id + 8))
 		return ABI_SAMPLER_TRACE_NONE;
-	return ABI_SAMPLER_TRACED;
+	return what;
 }
 
 /* Adds the ids to the record, after user_part(). */

@@ -59,6 +59,7 @@ void pm_image_free(struct pm *pm, struct pm_image *img)
 {
 	if (img->replaced)
 		TAILQ_REMOVE(&pm->ended, img, ended_node);
+	pm_apm_forget(pm, img);
 	pm_mm_put(pm, img->mm);
 	pm_exe_put(img->main_exe);
 	pm_attrs_fini(pm, &img->a);
@@ -438,6 +439,14 @@ bool pm_image_provisional(const struct pm_image *img)
 bool pm_image_selected(const struct pm_image *img)
 {
 	return img->proc->selected;
+}
+
+bool pm_image_forked(const struct pm_image *img)
+{
+	const struct pm_proc *proc = img->proc;
+
+	return !img->provisional && !img->a.begin && proc->forked &&
+	       !proc->before;
 }
 
 void pm_attrs_info(const struct pm_proc *proc, uint64_t exec_id,

@@ -224,6 +224,21 @@ struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr);
 /* Replaces mm's mappings by those of 'from', which is empty afterwards. */
 void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from);
 
+/* --- apm.c: agents that wait for stacks ------------------------------------ */
+
+#define PM_APM_USERS 64 /* accounts, which user ids share */
+
+struct pm_agent;
+
+struct pm_apm {
+	TAILQ_HEAD(, pm_agent) agents;
+	struct hash stacks; /* that wait, of all */
+	uint32_t users[PM_APM_USERS]; /* agents */
+};
+
+/* The image ends. */
+void pm_apm_forget(struct pm *pm, struct pm_image *img);
+
 /* --- exe.c, open.c: executables ------------------------------------------- */
 
 struct pm_exe_key;
@@ -462,6 +477,7 @@ struct pm_image {
 	struct pm_proc *proc;
 	struct pm_mm *mm;
 	struct pm_exe *main_exe; /* a reference, or NULL */
+	struct pm_agent *agent; /* that listens, or NULL */
 	uint64_t serial;
 	uint64_t exec_id;
 	uint64_t made; /* provisional: time of the sample that made it */
@@ -641,6 +657,7 @@ struct pm {
 	uint64_t rescan; /* begin of the current rescan; 0: none */
 	struct pm_exe *kernel, *vdso, *vsyscall;
 	struct pm_exe *anon; /* executable memory, inside of sets */
+	struct pm_apm apm;
 	struct pm_stats stats;
 };
 

@@ -64,6 +64,7 @@ static void pm_init_lists(struct pm *pm)
 	TAILQ_INIT(&pm->leaving);
 	TAILQ_INIT(&pm->reaped);
 	TAILQ_INIT(&pm->ended);
+	TAILQ_INIT(&pm->apm.agents);
 }
 
 int pm_new(struct pm **pmp, const struct pm_opts *opts)
@@ -85,6 +86,7 @@ int pm_new(struct pm **pmp, const struct pm_opts *opts)
 	err = err ? err : hash_init(&pm->strs, 1024);
 	err = err ? err : hash_init(&pm->users, 16);
 	err = err ? err : hash_init(&pm->exe_keys, 256);
+	err = err ? err : hash_init(&pm->apm.stacks, 0);
 	err = err ? err : pm_exe_init(pm);
 	if (err) {
 		pm_free(pm);
@@ -112,6 +114,7 @@ void pm_free(struct pm *pm)
 	hash_fini(&pm->strs);
 	hash_fini(&pm->users);
 	hash_fini(&pm->exe_keys);
+	hash_fini(&pm->apm.stacks);
 	pm_fini_pools(pm);
 	free(pm);
 }

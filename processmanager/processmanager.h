@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "bpf/abi.h"
+#include "processmanager/apm.h"
 #include "processmanager/quark/quark.h"
 #include "symbolize/symbolize.h"
 
@@ -80,6 +81,11 @@ struct pm_opts {
 	/* 'n' more were left out because this user's share is used up. */
 	void (*limited)(void *arg, uint32_t uid, enum pm_limit what,
 			uint64_t n);
+	/*
+	 * The agent of this image does not listen any more: it may have another
+	 * socket by now. From inside pm_apm_send() or pm_apm_connected().
+	 */
+	void (*apm_gone)(void *arg, const struct abi_key *key);
 	/* An executed file is known, or is no longer: see pm_new_file(). */
 	void (*known_file)(void *arg, const struct quark_file_ident *ident,
 			   bool known);
@@ -92,6 +98,8 @@ struct pm_opts {
 	 * not; 0: none.
 	 */
 	uint32_t never_select;
+	/* From a sample to the end of pm_apm_send() with its stack, at most. */
+	uint32_t apm_delay_ms;
 };
 
 int pm_new(struct pm **pmp, const struct pm_opts *opts); /* 0 or -errno */
@@ -296,6 +304,11 @@ void pm_image_sampled(struct pm_image *img);
 /* Members of pm_image_info, without the cost of the others. */
 bool pm_image_provisional(const struct pm_image *img);
 bool pm_image_selected(const struct pm_image *img);
+/*
+ * Its process was forked and has executed nothing since: what it has in memory may be its
+ * parent's. Not known, so false, of processes that were there before profd.
+ */
+bool pm_image_forked(const struct pm_image *img);
 
 /* Pointers are valid until the next call that feeds the manager. */
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out);
@@ -649,6 +662,15 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(open_released, 0, "executables closed since they are not mapped")    \
 	X(text_bytes, 1, "bytes of arguments and paths known")                 \
 	X(copies, 0, "copies of a file's code found in memory")                \
+	X(apm_agents, 1, "APM agents that listen")                             \
+	X(apm_waiting, 1, "stacks that wait for their APM agent")              \
+	X(apm_sent, 0, "messages with a stack sent to APM agents")             \
+	X(apm_samples, 0, "samples that these messages were of")               \
+	X(apm_gone, 0, "times that an APM agent did not listen any more")      \
+	X(apm_refused, 0, "APM agents refused: too many, or of a user")        \
+	X(apm_lost_full, 0, "samples not sent: too many stacks waited")        \
+	X(apm_lost_late, 0, "samples not sent: the APM agent took too long")   \
+	X(apm_lost_gone, 0, "samples not sent: their APM agent was gone")      \
 	X(unread, 0, "processes whose files in /proc did not answer")          \
 	X(processes, 1, "processes known")                                     \
 	X(images, 1, "images known")                                           \

@@ -7,7 +7,6 @@
 #include "base/base.h"
 #include "profiler/drain.h"
 
-#define DRAIN_TICK_MS 100
 #define DRAIN_TICK_IDLE_MS 1000
 /* For the first samples, and for the end. */
 #define DRAIN_TICK_FAST_MS 10
@@ -34,7 +33,7 @@ static uint64_t drain_interval(const struct drain *d, uint64_t now)
 	if (now < d->fast_until)
 		return DRAIN_TICK_FAST_MS;
 	if (now < d->often_until || d->busy(d->arg, now))
-		return DRAIN_TICK_MS;
+		return DRAIN_OFTEN_MS;
 	return DRAIN_TICK_IDLE_MS;
 }
 
@@ -73,7 +72,7 @@ void drain_active(struct drain *d, uint64_t now)
 
 static void drain_by(struct drain *d, uint64_t now, enum source_urgency urgency)
 {
-	uint64_t pause = DRAIN_TICK_MS * CLOCK_NSEC_PER_MSEC;
+	uint64_t pause = DRAIN_OFTEN_MS * CLOCK_NSEC_PER_MSEC;
 
 	if (urgency == SOURCE_LATER ||
 	    (urgency == SOURCE_DUE && now - d->drained < pause))
@@ -85,8 +84,8 @@ static void drain_by(struct drain *d, uint64_t now, enum source_urgency urgency)
 /* The next drain is less than a second away and sets the interval after it. */
 static void drain_often(struct drain *d)
 {
-	if (uv_timer_get_repeat(&d->timer) > DRAIN_TICK_MS)
-		drain_set_interval(d, DRAIN_TICK_MS);
+	if (uv_timer_get_repeat(&d->timer) > DRAIN_OFTEN_MS)
+		drain_set_interval(d, DRAIN_OFTEN_MS);
 }
 
 void drain_asked(struct drain *d)

@@ -15,6 +15,9 @@
 
 #include "profiler/source/source.h"
 
+/* Between two drains, while something depends on it. */
+#define DRAIN_OFTEN_MS 100
+
 struct drain {
 	uv_loop_t *loop;
 	uv_timer_t timer;

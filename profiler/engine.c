@@ -318,6 +318,7 @@ static void engine_tick(void *arg)
 	watching_read(&e->watching);
 	tracing_tick(&e->tracing, now);
 	services_tick(&e->services, now, e->in.passed);
+	notify_tick(&e->notify);
 	waiting_tick(e->waiting, now, engine_done(e));
 	if (engine_finishing(e, now))
 		return;
@@ -334,8 +335,8 @@ static void engine_tick(void *arg)
 }
 
 /*
- * While re-reads are pending, a sample's wait ends soon, or a client waits for
- * events or for a window that ends soon; without BPF always, since processes
+ * While re-reads are pending, a sample's wait ends soon, a client waits for
+ * events or for a window that ends soon, or an APM agent for stacks; without BPF always, since processes
  * are then identified in /proc, which is possible only while they live. Samples
  * that wait for tables or names are no reason: the answers wake the loop, and
  * profd, which samples itself, would keep itself awake.
@@ -346,7 +347,8 @@ static bool engine_busy(void *arg, uint64_t now)
 
 	return e->source.row->often || rescan_pending(e->rescan) ||
 	       tracing_busy(&e->tracing, now) ||
-	       services_busy(&e->services, now) || waiting_busy(e->waiting) ||
+	       services_busy(&e->services, now) || notify_busy(&e->notify) ||
+	       waiting_busy(e->waiting) ||
 	       trace_handler_due(e->th) <
 		       clock_awake_ns() + ENGINE_AWAITED_NS ||
 	       MIN(reporter_due(e->reporter), waiting_due(e->waiting)) <
@@ -510,6 +512,7 @@ void engine_free(struct engine *e)
 	e->waiting = NULL;
 	tracing_fini(&e->tracing);
 	services_fini(&e->services);
+	notify_fini(&e->notify);
 	/* From right to left: a part uses the parts to its left. */
 	trace_handler_free(e->th);
 	e->th = NULL;

@@ -53,6 +53,7 @@ struct engine_opts {
 	bool wait_copy_all; /* for tests: waiting_opts.copy_all */
 	bool traces; /* samples have the ids of traces; only with BPF */
 	bool traces_needed; /* without BPF that is an error */
+	bool apm_notify; /* with 'traces': APM agents get their stacks */
 	bool wait; /* also why threads do not run; only with BPF */
 	struct reporter_keep keep;
 	const char *const *listen;

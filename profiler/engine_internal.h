@@ -20,6 +20,7 @@
 #include "profiler/rescan/rescan.h"
 #include "profiler/source/intake.h"
 #include "profiler/source/source.h"
+#include "profiler/tracing/notify.h"
 #include "profiler/tracing/services.h"
 #include "profiler/tracing/tracing.h"
 #include "profiler/waiting/waiting.h"
@@ -57,6 +58,7 @@ struct engine {
 	struct waiting *waiting; /* NULL without --wait */
 	struct tracing tracing; /* all zero without --traces */
 	struct services services;
+	struct notify notify; /* all zero if it is off */
 	struct reporter *reporter;
 	struct limits limits;
 	struct engine_warned warned[16]; /* by uid */

@@ -23,6 +23,14 @@
 #define ENGINE_WORKER_LEAST (128ULL << 20)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
+/* Of a sample, for its tables and names. */
+#define ENGINE_WAIT_MS 3000
+/*
+ * What an APM agent is told: from a sample to its message pass the time until a drain, the
+ * wait, and some for busy CPUs and a full socket.
+ */
+#define ENGINE_APM_DELAY_MS (DRAIN_OFTEN_MS + ENGINE_WAIT_MS + 1400)
+
 static void engine_warmed(void *arg, int err,
 			  const struct symbolizer_symbol *syms, size_t n)
 {
@@ -80,6 +88,13 @@ static void engine_known_file(void *arg, const struct quark_file_ident *ident,
 
 	if (source->state && source->row->known_file)
 		source->row->known_file(source->state, ident, known);
+}
+
+static void engine_apm_gone(void *arg, const struct abi_key *key)
+{
+	struct engine *e = arg;
+
+	services_agent_gone(&e->services, key, clock_boottime_ns());
 }
 
 static void engine_go_file(void *arg, const struct quark_file_ident *ident,
@@ -174,6 +189,8 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		.arg = e
 	};
 	struct pm_opts pm = { .open_files = opts->open_files,
+			      .apm_gone = engine_apm_gone,
+			      .apm_delay_ms = ENGINE_APM_DELAY_MS,
 			      .root_dev = engine_root_dev(),
 			      .late_maps = opts->all_names,
 			      .want_maps = engine_want_maps,
@@ -184,6 +201,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			      .go_file = engine_go_file,
 			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
+				    .wait_ms = ENGINE_WAIT_MS,
 				    .resolved = engine_resolved,
 				    .want_code = engine_want_code,
 				    .want_go = engine_want_go,
@@ -493,17 +511,29 @@ static void engine_has_service(void *arg, struct pm_image *img)
 	reporter_describe(e->reporter, img);
 }
 
+static void engine_has_agent(void *arg, struct pm_image *img, uint32_t uid,
+			     const char *socket)
+{
+	struct engine *e = arg;
+
+	notify_agent(&e->notify, img, uid, socket);
+}
+
 static int engine_open_services(struct engine *e, const char **what)
 {
 	const struct services_opts opts = {
 		.pm = e->pm,
 		.symbolizer = e->symbolizer,
 		.named = engine_has_service,
+		.agent = engine_has_agent,
 		.arg = e,
 	};
+	int err = 0;
 
 	*what = "memory";
-	return services_init(&e->services, &opts);
+	if (e->opts.apm_notify && e->tracing.opts.pm)
+		err = notify_init(&e->notify, e->opts.loop, e->pm);
+	return err ? err : services_init(&e->services, &opts);
 }
 
 static int engine_begin(struct engine *e, const char **what)

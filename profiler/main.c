@@ -11,6 +11,7 @@
 #include "profiler/cmd/completion.h"
 #include "profiler/rescan/mapsreader.h"
 #include "profiler/cmd/options_table.h"
+#include "profiler/tracing/connector.h"
 #include "symbolize/symbolize.h"
 
 static int (*const commands[])(const struct options *o) = {
@@ -164,6 +165,8 @@ int main(int argc, char **argv)
 		return symbolizer_worker_main(argc, argv);
 	if (mapsreader_wanted(argc, argv))
 		return mapsreader_main();
+	if (connector_wanted(argc, argv))
+		return connector_main();
 	if (!strcmp(argv[1], COMPLETION_COMMAND))
 		return print_completion(argc > 2 ? argv[2] : "");
 	if (main_is_word(argv[1], "-V", "--version") ||

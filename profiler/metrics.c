@@ -26,6 +26,7 @@ struct metrics_counts {
 	struct waiting_stats waiting;
 	struct tracing_stats tracing;
 	struct services_stats services;
+	struct notify_stats notify;
 	struct engine_totals total;
 	struct memory memory;
 	uint64_t stale, heap, hertz;
@@ -121,11 +122,14 @@ static const struct metrics_row metrics_rows[] = {
 #define X(name, gauge, help) METRIC_OF(services, name, gauge, help)
 							SERVICES_STATS(X)
 #undef X
-								METRIC_IN(
-									1e3,
-									pm.gaps_ms,
-									"profd_pm_gaps_seconds_total",
-									"time of gaps in the lifecycle stream"),
+#define X(name, gauge, help) METRIC_OF(notify, name, gauge, help)
+								NOTIFY_STATS(X)
+#undef X
+									METRIC_IN(
+										1e3,
+										pm.gaps_ms,
+										"profd_pm_gaps_seconds_total",
+										"time of gaps in the lifecycle stream"),
 	METRIC_IN(1e3, pm.maps_lost_ms, "profd_pm_maps_lost_seconds_total",
 		  "time of gaps in the mapping stream"),
 	METRIC_IN(1e9, waiting.wait_ns, "profd_waiting_wait_seconds_total",
@@ -296,6 +300,7 @@ static void metrics_gather(struct engine *e, struct metrics_counts *out)
 	waiting_get_stats(e->waiting, &out->waiting);
 	out->tracing = e->tracing.stats;
 	out->services = e->services.stats;
+	out->notify = e->notify.stats;
 	engine_totals(e, &out->total);
 	out->stale = metrics_stale(e->pm);
 	out->heap = heap.uordblks + heap.hblkhd;
@@ -439,6 +444,27 @@ static void metrics_status_tracing(const struct engine *e,
 					all->tracing.refused_user);
 }
 
+static void metrics_status_apm(const struct engine *e,
+			       const struct pm_stats *pm,
+			       struct reporter_metrics *m)
+{
+	uint64_t lost =
+		pm->apm_lost_full + pm->apm_lost_late + pm->apm_lost_gone;
+
+	if (!e->notify.pm)
+		return;
+	if (!e->notify.permitted && !pm->apm_agents)
+		reporter_status(m, "apm", "no permission");
+	else
+		reporter_status(m, "apm",
+				"%llu agents listen, %llu samples sent, %llu "
+				"lost%s",
+				(unsigned long long)pm->apm_agents,
+				(unsigned long long)pm->apm_samples,
+				(unsigned long long)lost,
+				e->notify.permitted ? "" : "; no permission");
+}
+
 static void metrics_memory_levels(const struct memory *mem,
 				  struct reporter_metrics *m)
 {
@@ -508,6 +534,7 @@ static void metrics_status_collect(struct engine *e,
 	if (e->waiting)
 		metrics_status_waiting(&all->waiting, m);
 	metrics_status_tracing(e, all, m);
+	metrics_status_apm(e, &all->pm, m);
 	metrics_status_memory(&all->memory, m);
 	metrics_status_cpu(m);
 	metrics_status_reader(e->symbolizer, m);

@@ -334,8 +334,24 @@ uint32_t symbolizer_relocation(const struct symbolizer_file *file);
 const struct symbolizer_segment *
 symbolizer_segments(const struct symbolizer_file *file, size_t *np);
 
-/* The thread-local variable of a tracer, see symbolize/elf/slot.h. */
-#define SYMBOLIZER_SLOT_NAME "otel_thread_ctx_v1"
+/*
+ * Thread-local variables of tracers, see symbolize/elf/slot.h. The first that a file has
+ * counts. X(NAME, "symbol")
+ */
+#define SYMBOLIZER_SLOT_KINDS(X)      \
+	X(OTEL, "otel_thread_ctx_v1") \
+	X(ELASTIC, "elastic_apm_profiling_correlation_tls_v1")
+
+enum symbolizer_slot_kind {
+#define X(NAME, symbol) SYMBOLIZER_SLOT_##NAME,
+	SYMBOLIZER_SLOT_KINDS(X)
+#undef X
+	SYMBOLIZER_N_SLOT_KINDS,
+};
+
+/* A pointer beside the variable of Elastic's: to the storage of the process. */
+#define SYMBOLIZER_STORAGE_NAME \
+	"elastic_apm_profiling_correlation_process_storage_v1"
 
 /* How code finds the variable, from the thread pointer tp ("ELF Handling For TLS"). */
 enum symbolizer_slot_model {
@@ -353,6 +369,9 @@ struct symbolizer_slot {
 	uint64_t where; /* address in the file */
 	uint32_t model; /* enum symbolizer_slot_model */
 	uint32_t pair; /* MODULE, 1: the loader sets the offset, too: the word behind */
+	uint64_t storage; /* ELASTIC: address of that pointer in the file; 0: none */
+	uint32_t kind; /* enum symbolizer_slot_kind */
+	uint32_t pad;
 };
 
 /*

@@ -45,6 +45,7 @@ $(REAPER): tests/tools/reaper.c
 WRAP_MALLOC := $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
 $(B)/tests/unit/processmanager/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wrap=free
 $(B)/tests/unit/processmanager/test_pm_random $(B)/tests/fuzz/processmanager/replay_pm: LDFLAGS += $(WRAP_MALLOC)
+$(B)/tests/unit/processmanager/test_pm_apm: LDFLAGS += -Wl,--wrap=clock_awake_ns
 # These set the wall clock.
 $(addprefix $(B)/tests/unit/catalog/test_,catalog catalog_keep catalog_texts) \
 $(addprefix $(B)/tests/unit/reporter/test_,reporter reporter_events reporter_files reporter_times reporter_traces store): LDFLAGS += -Wl,--wrap=clock_wall_offset_ns

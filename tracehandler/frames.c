@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tracehandler/frames.h"
+#include "tracehandler/stackid.h"
 
 /* A trace that waits for names. */
 struct trace_named {
@@ -59,6 +60,25 @@ void trace_frames_fini(struct trace_frames *fs)
 
 /* --- delivery --------------------------------------------------------------- */
 
+/* Tells the agent of a trace, if it listens, that it has this stack. */
+static void trace_frames_notify(struct trace_frames *fs, struct pm_image *image,
+				const struct reporter_frame *out, size_t n)
+{
+	static const uint8_t none[sizeof(fs->trace->transaction_id)];
+	const struct abi_trace *trace = fs->trace;
+	uint8_t id[TRACE_STACK_ID];
+	struct pm_trace_ids ids;
+
+	if (!pm_apm_listens(image) ||
+	    !memcmp(trace->transaction_id, none, sizeof(none)))
+		return;
+	memcpy(ids.trace_id, trace->trace_id, sizeof(ids.trace_id));
+	memcpy(ids.transaction_id, trace->transaction_id,
+	       sizeof(ids.transaction_id));
+	trace_stack_id(out, n, id);
+	pm_notify_apm(fs->opts->pm, image, &ids, id, 1);
+}
+
 static void trace_frames_report(struct trace_frames *fs,
 				const struct abi_sample *head,
 				struct pm_image *image,
@@ -86,6 +106,8 @@ static void trace_frames_report(struct trace_frames *fs,
 	fs->ngiven = n;
 	fs->opts->resolved(fs->opts->arg, &t);
 	fs->given = NULL;
+	if (fs->trace && head->event == ABI_EVENT_CPU)
+		trace_frames_notify(fs, image, out, n);
 }
 
 /* Without a name: one line, of the text in place of one. */

@@ -233,6 +233,17 @@ static enum tracing_found find_slot(struct tracing_find *f, int dir, int mem)
 }
 
 /*
+ * Whether the ids are the process's own: a child of fork has its parent's, but no context,
+ * and Elastic's tracer has none anywhere.
+ */
+static bool find_own(const struct tracing_find *f, int dir)
+{
+	if (f->slot.kind == SYMBOLIZER_SLOT_ELASTIC)
+		return !f->forked;
+	return tracing_find_context(dir);
+}
+
+/*
  * The start, read after 'mem' was opened, proves that 'mem' is not of a later process
  * with the same pid. An exec in between makes an entry of an image without samples.
  */
@@ -246,8 +257,8 @@ static enum tracing_found find_image(struct tracing_find *f, int dir)
 		return TRACING_GONE;
 	if (procfs_stat_at(dir, &st) &&
 	    st.start == procfs_tick_of(f->key.start_boottime))
-		found = tracing_find_context(dir) ? find_slot(f, dir, mem)
-						  : TRACING_NO_CONTEXT;
+		found = find_own(f, dir) ? find_slot(f, dir, mem)
+					 : TRACING_NO_CONTEXT;
 	close(mem);
 	return found;
 }
@@ -259,6 +270,7 @@ void tracing_find(struct tracing_find *f)
 	memset(&f->entry, 0, sizeof(f->entry));
 	f->entry.start_boottime = f->key.start_boottime;
 	f->entry.exec_id = f->key.exec_id;
+	f->entry.elastic = f->slot.kind == SYMBOLIZER_SLOT_ELASTIC;
 	f->found = TRACING_GONE;
 	if (dir < 0)
 		return;

@@ -35,6 +35,7 @@ struct tracing_find {
 	struct abi_key key;
 	struct symbolizer_slot slot;
 	uint64_t bias; /* of its addresses in the process */
+	bool forked; /* pm_image_forked() */
 	/* The answer; 'entry' if FOUND. */
 	enum tracing_found found;
 	struct abi_trace_slot entry;

@@ -12,6 +12,7 @@
 
 #define PUBLISHED_TRIES 3
 #define PUBLISHED_ENVIRON_MAX 65536
+#define PUBLISHED_STATUS_MAX 4096
 
 static bool published_pread(int mem, uint64_t at, void *to, size_t len)
 {
@@ -108,12 +109,45 @@ static void published_environ(struct published *p, int dir)
 	free(text);
 }
 
+/* The user, if all its ids are the same; else UINT32_MAX. */
+static uint32_t published_uid(int dir)
+{
+	char text[PUBLISHED_STATUS_MAX];
+	struct procfs_ids ids;
+
+	if (procfs_read(dir, "status", text, sizeof(text)) <= 0 ||
+	    !procfs_ids_parse(text, &ids) || ids.uid != ids.euid ||
+	    ids.uid != ids.suid)
+		return UINT32_MAX;
+	return ids.uid;
+}
+
+static void published_storage(struct published *p, int mem)
+{
+	uint8_t bytes[TRACING_STORAGE_MAX];
+	uint64_t at = 0;
+	ssize_t len = 0;
+
+	/* The memory behind it may not be there. */
+	if (published_pread(mem, p->storage, &at, sizeof(at)) && at &&
+	    at <= INT64_MAX)
+		len = pread(mem, bytes, sizeof(bytes), (off_t)at);
+	if (len <= 0)
+		return;
+	p->stored = malloc(sizeof(*p->stored));
+	if (p->stored && tracing_storage_parse(bytes, (size_t)len, p->stored)) {
+		free(p->stored);
+		p->stored = NULL;
+	}
+}
+
 /*
  * The start, read after 'mem' was opened, proves that 'mem' is not of a later process
  * with the same pid.
  */
 static void published_process(struct published *p, int dir)
 {
+	uint32_t uid = p->storage ? published_uid(dir) : UINT32_MAX;
 	int mem = openat(dir, "mem", O_RDONLY | O_CLOEXEC);
 	struct procfs_stat st;
 
@@ -124,6 +158,10 @@ static void published_process(struct published *p, int dir)
 		if (p->environ)
 			published_environ(p, dir);
 		p->found = published_context(p, dir, mem);
+		if (p->storage)
+			published_storage(p, mem);
+		if (p->stored && published_uid(dir) == uid)
+			p->uid = uid;
 	}
 	close(mem);
 }
@@ -135,6 +173,8 @@ void published_read(struct published *p)
 	p->found = PUBLISHED_GONE;
 	p->payload = NULL;
 	p->size = 0;
+	p->stored = NULL;
+	p->uid = UINT32_MAX;
 	memset(&p->names, 0, sizeof(p->names));
 	if (dir >= 0) {
 		published_process(p, dir);

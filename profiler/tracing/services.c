@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "profiler/tracing/mapped.h"
 #include "profiler/tracing/services.h"
 
 #define SERVICES_CPU_SHARE 50 /* looks have one part in so many of a CPU */
@@ -43,7 +44,9 @@ struct services_image {
 	bool traced; /* a thread of it had a trace */
 	bool environ; /* was read */
 	uint64_t mapping, published_ns; /* as in struct published */
-	struct symbolizer_context *env, *context; /* NULL: none */
+	struct symbolizer_context *env, *stored, *context; /* NULL: none */
+	char *socket; /* of its agent, read with its last look; NULL: none */
+	uint32_t socket_uid; /* as of services_opts.agent() */
 };
 
 struct services_batch {
@@ -133,7 +136,9 @@ static void services_forget(struct services *s, struct services_image *i)
 	hash_remove(&s->images, &i->node);
 	s->stats.images--;
 	free(i->env);
+	free(i->stored);
 	free(i->context);
+	free(i->socket);
 	free(i);
 }
 
@@ -169,29 +174,31 @@ static struct pm_image *services_newest(const struct services *s,
 	return !info->exited && services_is(&info->key, key) ? img : NULL;
 }
 
-static void services_on_mapping(void *arg, const struct pm_mapping *map)
-{
-	bool *slot = arg;
-
-	*slot |= pm_exe_slot(map->exe) != NULL;
-}
-
 /* One of its files has a tracer's variable. */
 static bool services_has_slot(const struct services *s,
-			      const struct abi_key *key, uint64_t now)
+			      const struct abi_key *key)
 {
 	struct pm_image *img;
-	struct pm_view *view;
-	bool slot = false;
+	struct mapped_tracer t;
 
 	if (!pm_tracers(s->opts.pm))
 		return false;
 	img = pm_newest(s->opts.pm, key);
-	view = img ? pm_view_new(s->opts.pm, img, now) : NULL;
-	if (view)
-		pm_view_each(view, services_on_mapping, &slot);
-	pm_view_free(view);
-	return slot;
+	return img && mapped_tracer(s->opts.pm, img, &t);
+}
+
+/*
+ * The address of the pointer to its storage; 0: it has none, or may have its parent's,
+ * whose agent does not wait for it.
+ */
+static uint64_t services_storage(const struct services *s, struct pm_image *img)
+{
+	struct mapped_tracer t;
+
+	if (!pm_tracers(s->opts.pm) || pm_image_forked(img) ||
+	    !mapped_tracer(s->opts.pm, img, &t) || !t.slot->storage)
+		return 0;
+	return t.bias + t.slot->storage;
 }
 
 /* In the place of an earlier image, or process. NULL: out of memory, or too many. */
@@ -215,7 +222,7 @@ services_new(struct services *s, const struct abi_key *key, uint64_t now)
 	i->key = *key;
 	hash_insert(&s->images, &i->node, hash_u64(key->tgid));
 	s->stats.images++;
-	services_wait(s, i, services_has_slot(s, key, now) ? 0 : 1, now);
+	services_wait(s, i, services_has_slot(s, key) ? 0 : 1, now);
 	return i;
 }
 
@@ -239,6 +246,18 @@ void services_sampled(struct services *s, const struct abi_key *key,
 		return;
 	services_leave(s, i);
 	services_wait(s, i, 0, now);
+}
+
+void services_agent_gone(struct services *s, const struct abi_key *key,
+			 uint64_t now)
+{
+	struct services_image *i = s->opts.pm ? services_find(s, key) : NULL;
+
+	if (!i || i->state != SERVICES_WAITING)
+		return;
+	services_leave(s, i);
+	i->sampled = true;
+	services_wait(s, i, 1, now);
 }
 
 /* --- a batch ------------------------------------------------------------------ */
@@ -273,8 +292,10 @@ static void services_batch_run(struct patience_job *job)
 
 static void services_batch_free(struct services_batch *b)
 {
-	for (size_t i = 0; i < b->n; i++)
+	for (size_t i = 0; i < b->n; i++) {
 		free(b->looks[i].payload);
+		free(b->looks[i].stored);
+	}
 	free(b);
 }
 
@@ -357,6 +378,22 @@ static void services_parse(struct services *s, struct services_image *i,
 	LIST_INSERT_HEAD(&s->parses, p, entry);
 }
 
+static void services_looked_stored(struct services *s, struct services_image *i,
+				   const struct published *look)
+{
+	static const struct symbolizer_context none;
+
+	if (look->found == PUBLISHED_GONE)
+		return;
+	s->stats.stored += look->stored != NULL;
+	free(i->socket);
+	i->socket = look->stored && *look->stored->socket
+			    ? strdup(look->stored->socket)
+			    : NULL;
+	i->socket_uid = look->uid;
+	services_keep(&i->stored, look->stored ? &look->stored->names : &none);
+}
+
 /* One that was being written keeps what it had. */
 static void services_looked(struct services *s, struct services_image *i,
 			    const struct published *look)
@@ -365,6 +402,7 @@ static void services_looked(struct services *s, struct services_image *i,
 		i->environ = true;
 		services_keep(&i->env, &look->names);
 	}
+	services_looked_stored(s, i, look);
 	i->mapping = look->mapping;
 	if (look->found != PUBLISHED_WRITING)
 		i->published_ns = look->published_ns;
@@ -462,9 +500,11 @@ static void services_fill(struct services *s, struct services_batch *b,
 {
 	struct pm_image_info info;
 	struct services_image *i;
+	struct pm_image *img;
 
 	while (b->n < SERVICES_BATCH && (i = services_take(s, now))) {
-		if (!services_newest(s, &i->key, &info)) {
+		img = services_newest(s, &i->key, &info);
+		if (!img) {
 			services_forget(s, i);
 			continue;
 		}
@@ -473,6 +513,7 @@ static void services_fill(struct services *s, struct services_batch *b,
 		b->looks[b->n++] = (struct published){
 			.key = i->key,
 			.environ = !i->environ,
+			.storage = services_storage(s, img),
 			.mapping = i->mapping,
 			.published_ns = i->published_ns,
 		};
@@ -551,20 +592,22 @@ static void services_ripe(struct services *s, struct services_image *i,
 	s->ndue++;
 }
 
-/* Names of the context go before those of the environment. */
+/* Names of the context go before those of the storage, and these before the environment's. */
 static struct symbolizer_context services_names(const struct services_image *i)
 {
+	const struct symbolizer_context *all[] = { i->env, i->stored,
+						   i->context };
 	struct symbolizer_context out = { 0 };
 
-	if (i->env)
-		out = *i->env;
-	if (!i->context)
-		return out;
-#define X(name, key)           \
-	if (*i->context->name) \
-		memcpy(out.name, i->context->name, sizeof(out.name));
-	SYMBOLIZER_CONTEXT_NAMES(X)
+	for (size_t k = 0; k < ARRAY_SIZE(all); k++) {
+		if (!all[k])
+			continue;
+#define X(name, key)       \
+	if (*all[k]->name) \
+		memcpy(out.name, all[k]->name, sizeof(out.name));
+		SYMBOLIZER_CONTEXT_NAMES(X)
 #undef X
+	}
 	return out;
 }
 
@@ -583,6 +626,10 @@ static void services_settled(struct services *s, struct services_image *i,
 	}
 	/* The delay of the look that was: 0 was the first of three, or between. */
 	services_wait(s, i, MIN(i->delay + 1, SERVICES_DELAYS - 1U), now);
+	if (i->socket && s->opts.agent)
+		s->opts.agent(s->opts.arg, img, i->socket_uid, i->socket);
+	free(i->socket);
+	i->socket = NULL;
 	if (!pm_image_set_context(s->opts.pm, img, &names))
 		return;
 	s->stats.named++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * services: which service a process belongs to: the names in its context and environment
- * (published.h), for the process manager.
+ * services: which service a process belongs to: the names in its context, in the storage
+ * of Elastic's agents and in its environment (published.h), for the process manager.
  *
  * An image is looked at 1, 10 and 60 s after its first sample, and then each minute, if
  * it was sampled since; if one of its files has a tracer's variable, at its first sample,
@@ -35,6 +35,12 @@ struct services_opts {
 	struct symbolizer *symbolizer;
 	/* The image has other names now. */
 	void (*named)(void *arg, struct pm_image *img);
+	/*
+	 * The image, all of whose user ids are 'uid' (UINT32_MAX: not all), has an agent
+	 * at this socket, as far as it says. After each look. May be NULL.
+	 */
+	void (*agent)(void *arg, struct pm_image *img, uint32_t uid,
+		      const char *socket);
 	void *arg;
 	uint32_t images; /* at most; 0: SERVICES_IMAGES */
 };
@@ -45,6 +51,8 @@ struct services_opts {
 	X(refused, 0, "images not looked at: too many, or too many of a user") \
 	X(hung, 0, "looks for the names of a service that were abandoned")     \
 	X(unparsed, 0, "contexts that were no valid message, or too long")     \
+	X(stored, 0,                                                           \
+	  "looks that found the storage of one of Elastic's agents")           \
 	X(named, 0, "times that an image got other names of a service")
 
 struct services_stats {
@@ -92,6 +100,9 @@ void services_fini(struct services *s);
 /* A sample of this image; 'traced': its thread has a trace. */
 void services_sampled(struct services *s, const struct abi_key *key,
 		      bool traced, uint64_t now);
+/* The agent of this image is gone: its storage is read again in a second. */
+void services_agent_gone(struct services *s, const struct abi_key *key,
+			 uint64_t now);
 /*
  * To be called in every turn of the loop; all events before 'passed' are known to the
  * process manager.

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "profiler/tracing/mapped.h"
 #include "profiler/tracing/tracing.h"
 
 /* Of the loop, to make a batch. */
@@ -186,48 +187,6 @@ void tracing_sampled(struct tracing *t, const struct abi_key *key)
 		tracing_mapped(t, key->tgid);
 }
 
-/* --- files with the variable ------------------------------------------------ */
-
-struct tracing_candidate {
-	const struct symbolizer_slot *slot;
-	uint64_t bias;
-};
-
-/* A program's variable is used also by its libraries. */
-static void tracing_on_mapping(void *arg, const struct pm_mapping *map)
-{
-	const struct symbolizer_slot *slot = pm_exe_slot(map->exe);
-	struct tracing_candidate *c = arg;
-	const struct symbolizer_segment *seg;
-	size_t n;
-
-	if (!slot || (c->slot && slot->model != SYMBOLIZER_SLOT_EXEC))
-		return;
-	seg = pm_exe_segments(map->exe, &n);
-	for (size_t i = 0; i < n; i++, seg++) {
-		if (map->pgoff > seg->offset ||
-		    seg->offset - map->pgoff >= map->end - map->start)
-			continue;
-		c->slot = slot;
-		c->bias = map->start + (seg->offset - map->pgoff) - seg->vaddr;
-		return;
-	}
-}
-
-static bool tracing_candidate(struct tracing *t, struct pm_image *img,
-			      struct tracing_candidate *c)
-{
-	struct pm_view *view =
-		pm_view_new(t->opts.pm, img, clock_boottime_ns());
-
-	*c = (struct tracing_candidate){ 0 };
-	if (!view)
-		return false;
-	pm_view_each(view, tracing_on_mapping, c);
-	pm_view_free(view);
-	return c->slot;
-}
-
 /* --- a batch ---------------------------------------------------------------- */
 
 static struct tracing_batch *tracing_batch_of(struct patience_job *job)
@@ -323,7 +282,7 @@ static bool tracing_batch_end(struct tracing *t, uint64_t now)
 static bool tracing_look(struct tracing *t, struct tracing_batch *b,
 			 struct pm_image *img, uint32_t *asked, uint64_t now)
 {
-	struct tracing_candidate c;
+	struct mapped_tracer c;
 	struct pm_image_info info;
 	struct tracing_proc *p;
 	uint32_t user;
@@ -333,7 +292,7 @@ static bool tracing_look(struct tracing *t, struct tracing_batch *b,
 	p = tracing_proc(t, &info.key);
 	if (p && p->hung_until > now)
 		return true;
-	if (!tracing_candidate(t, img, &c)) {
+	if (!mapped_tracer(t->opts.pm, img, &c)) {
 		if (p) {
 			tracing_unset(t, p);
 			p->again = UINT64_MAX;
@@ -353,6 +312,7 @@ static bool tracing_look(struct tracing *t, struct tracing_batch *b,
 		.key = p->key,
 		.slot = *c.slot,
 		.bias = c.bias,
+		.forked = pm_image_forked(img),
 	};
 	return true;
 }

@@ -16,26 +16,48 @@
 #define SLOT_CHAIN_MAX 4096 /* symbols of a hash bucket */
 #define SLOT_RELS_MAX (1U << 20) /* of one table */
 
-/* Whether 'sym' is the variable, defined in this file. */
+/* A symbol that is looked for. */
+struct slot_name {
+	const char *name;
+	size_t size; /* with the end of the string: so no longer name is equal */
+	unsigned char type; /* STT_ */
+};
+
+static const struct slot_name slot_names[SYMBOLIZER_N_SLOT_KINDS] = {
+#define X(NAME, symbol) \
+	[SYMBOLIZER_SLOT_##NAME] = { symbol, sizeof(symbol), STT_TLS },
+	SYMBOLIZER_SLOT_KINDS(X)
+#undef X
+};
+
+static const struct slot_name slot_storage = {
+	SYMBOLIZER_STORAGE_NAME,
+	sizeof(SYMBOLIZER_STORAGE_NAME),
+	STT_OBJECT,
+};
+
+/* The longest of these. */
+#define SLOT_NAME_MAX sizeof(SYMBOLIZER_STORAGE_NAME)
+
+/* Whether 'sym' is this one, defined in this file. */
 static bool slot_is(struct symbolizer_elf *e,
 		    const struct symbolizer_elf_symbols *tab,
-		    const Elf64_Sym *sym)
+		    const Elf64_Sym *sym, const struct slot_name *n)
 {
-	char name[sizeof(SYMBOLIZER_SLOT_NAME)];
+	char name[SLOT_NAME_MAX];
 
-	/* The length includes the end of the string: no longer name is equal. */
-	return ELF64_ST_TYPE(sym->st_info) == STT_TLS &&
+	return ELF64_ST_TYPE(sym->st_info) == n->type &&
 	       sym->st_shndx != SHN_UNDEF && sym->st_name < tab->str_size &&
-	       tab->str_size - sym->st_name >= sizeof(name) &&
+	       tab->str_size - sym->st_name >= n->size &&
 	       tab->str <= UINT64_MAX - sym->st_name &&
 	       !symbolizer_src_read(e->src, tab->str + sym->st_name, name,
-				    sizeof(name)) &&
-	       !memcmp(name, SYMBOLIZER_SLOT_NAME, sizeof(name));
+				    n->size) &&
+	       !memcmp(name, n->name, n->size);
 }
 
 static int slot_scan(struct symbolizer_elf *e,
-		     const struct symbolizer_elf_symbols *tab, Elf64_Sym *sym,
-		     uint32_t *index)
+		     const struct symbolizer_elf_symbols *tab,
+		     const struct slot_name *n, Elf64_Sym *sym, uint32_t *index)
 {
 	int err;
 
@@ -43,7 +65,7 @@ static int slot_scan(struct symbolizer_elf *e,
 		err = symbolizer_elf_sym(e, tab, i, sym);
 		if (err)
 			return err;
-		if (slot_is(e, tab, sym)) {
+		if (slot_is(e, tab, sym, n)) {
 			*index = i;
 			return 0;
 		}
@@ -65,11 +87,12 @@ static uint32_t slot_hash(const char *s)
  * At 'off': nbuckets, symoffset, bloom_size, bloom_shift; bloom words; buckets; chain.
  * The lowest bit of a chain's word ends it, the others are the hash.
  */
-static int slot_hashed(struct symbolizer_elf *e, uint64_t off, Elf64_Sym *sym,
+static int slot_hashed(struct symbolizer_elf *e, uint64_t off,
+		       const struct slot_name *want, Elf64_Sym *sym,
 		       uint32_t *index)
 {
 	const struct symbolizer_elf_symbols *tab = &e->tabs[SYMBOLIZER_DYNSYM];
-	uint32_t head[4], h = slot_hash(SYMBOLIZER_SLOT_NAME), i, v;
+	uint32_t head[4], h = slot_hash(want->name), i, v;
 	uint64_t buckets;
 	int err = symbolizer_src_read(e->src, off, head, sizeof(head));
 
@@ -90,7 +113,7 @@ static int slot_hashed(struct symbolizer_elf *e, uint64_t off, Elf64_Sym *sym,
 			err = symbolizer_elf_sym(e, tab, i, sym);
 		if (err)
 			return err;
-		if ((v | 1) == (h | 1) && slot_is(e, tab, sym)) {
+		if ((v | 1) == (h | 1) && slot_is(e, tab, sym, want)) {
 			*index = i;
 			return 0;
 		}
@@ -100,21 +123,41 @@ static int slot_hashed(struct symbolizer_elf *e, uint64_t off, Elf64_Sym *sym,
 	return -ENOENT;
 }
 
-/* A static program has its own .symtab only. */
-static int slot_symbol(struct symbolizer_elf *e, bool is_static, Elf64_Sym *sym,
-		       uint32_t *index)
+static int slot_dynamic(struct symbolizer_elf *e, const struct slot_name *n,
+			Elf64_Sym *sym, uint32_t *index)
 {
 	uint64_t off;
-	int err;
 
 	if (symbolizer_elf_dynamic(e, DT_GNU_HASH, &off) && off &&
 	    symbolizer_elf_offset(e, off, &off) && off < e->src->size)
-		err = slot_hashed(e, off, sym, index);
-	else
-		err = slot_scan(e, &e->tabs[SYMBOLIZER_DYNSYM], sym, index);
-	if (err == -ENOENT && is_static)
-		err = slot_scan(e, &e->tabs[SYMBOLIZER_SYMTAB], sym, index);
+		return slot_hashed(e, off, n, sym, index);
+	return slot_scan(e, &e->tabs[SYMBOLIZER_DYNSYM], n, sym, index);
+}
+
+/* Of the first kind that there is. A static program has its own .symtab only. */
+static int slot_symbol(struct symbolizer_elf *e, bool is_static, uint32_t *kind,
+		       Elf64_Sym *sym, uint32_t *index)
+{
+	int err = -ENOENT;
+
+	for (uint32_t i = 0; i < SYMBOLIZER_N_SLOT_KINDS && err == -ENOENT;
+	     i++) {
+		err = slot_dynamic(e, &slot_names[i], sym, index);
+		if (err == -ENOENT && is_static)
+			err = slot_scan(e, &e->tabs[SYMBOLIZER_SYMTAB],
+					&slot_names[i], sym, index);
+		*kind = i;
+	}
 	return err;
+}
+
+/* A file that cannot be read there has none. */
+static uint64_t slot_find_storage(struct symbolizer_elf *e)
+{
+	uint32_t index;
+	Elf64_Sym sym;
+
+	return slot_dynamic(e, &slot_storage, &sym, &index) ? 0 : sym.st_value;
 }
 
 /* A position-independent program is ET_DYN, as a library is; some of those run. */
@@ -226,9 +269,13 @@ int symbolizer_slot_find(struct symbolizer_elf *e, struct symbolizer_slot *slot)
 	program = slot_program(e);
 	err = slot_symbol(
 		e, program && !symbolizer_elf_find_phdr(e, PT_INTERP, &ph),
-		&sym, &index);
-	if (err)
+		&slot->kind, &sym, &index);
+	if (err) {
+		*slot = (struct symbolizer_slot){ 0 };
 		return err == -ENOENT ? 0 : err;
+	}
+	if (slot->kind == SYMBOLIZER_SLOT_ELASTIC)
+		slot->storage = slot_find_storage(e);
 	if (program)
 		return slot_exec(e, &sym, slot);
 	slot->offset = (int64_t)sym.st_value;
@@ -241,5 +288,7 @@ int symbolizer_slot_find(struct symbolizer_elf *e, struct symbolizer_slot *slot)
 bool symbolizer_slot_valid(const struct symbolizer_slot *slot)
 {
 	return slot->model < SYMBOLIZER_N_SLOTS && slot->pair <= 1 &&
+	       slot->kind < SYMBOLIZER_N_SLOT_KINDS &&
+	       (!slot->storage || slot->kind == SYMBOLIZER_SLOT_ELASTIC) &&
 	       (slot->model == SYMBOLIZER_SLOT_EXEC) == (slot->offset < 0);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot: where a file has the thread-local variable 'otel_thread_ctx_v1', in which a
- * tracer keeps a pointer to the record of the running thread (OpenTelemetry
- * OTEP 4947). These are facts of the file alone; what the loader has made of them
+ * slot: where a file has the thread-local variable of a tracer. In 'otel_thread_ctx_v1'
+ * it keeps a pointer to the record of the running thread (OpenTelemetry OTEP 4947), in
+ * 'elastic_apm_profiling_correlation_tls_v1' one to a record of Elastic's universal
+ * profiling integration; a file with that also has a pointer to what its process says of
+ * itself. These are facts of the file alone; what the loader has made of them
  * in a process is in that process's memory, at 'where'.
  *
  * Only files that define the variable have a slot: those that use another file's

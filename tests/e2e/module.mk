@@ -13,8 +13,8 @@ E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin
 	prog_spin_old prog_spin_new prog_swap libswap_a.so libswap_b.so libplugin.so \
 	libclock.so libfault.so pprof_check rows_check names_go prog_lives prog_memfd prog_gone \
 	prog_new prog_jit prog_nocfi prog_renames prog_reuse prog_storm prog_witness prog_fuse \
-	prog_flip prog_opened prog_bpf prog_waits prog_chain prog_place prog_traced prog_services load_spawn load_small \
-	load_sleep \
+	prog_flip prog_opened prog_bpf prog_waits prog_chain prog_place prog_traced prog_services \
+	prog_agent load_spawn load_small load_sleep \
 	load_first load_churn load_sideband)
 
 $(addprefix $(E2E_B)/,prog_shares prog_killer prog_gone prog_nocfi prog_reuse prog_storm prog_witness prog_fuse prog_opened prog_flip prog_bpf): $(E2E_B)/%: tests/e2e/%.c tests/e2e/frame.h tests/e2e/module.mk
@@ -42,6 +42,12 @@ $(E2E_B)/prog_services: tests/unit/traces/prog_services.c tests/unit/traces/cont
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -Wno-unused-parameter -o $@ $<
+
+# So have its variables.
+$(E2E_B)/prog_agent: tests/unit/traces/prog_agent.c tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -Wno-missing-prototypes -Wno-unused-parameter -pthread -rdynamic -o $@ $<
 
 $(E2E_B)/prog_place: tests/bpf/place.c tests/bpf/place.h tests/e2e/module.mk
 	$(call say,CC,$@)

@@ -44,7 +44,7 @@ is "the configuration is a conffile" "$(dpkg-deb -I "$deb" conffiles)" \
 sed "s,=/usr/bin/profd,=$PROFD," "$unit" >"$T/profd.service"
 is "the unit is valid" "$(systemd-analyze --man=no verify "$T/profd.service" 2>&1)" ""
 caps='CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_SYSLOG CAP_DAC_READ_SEARCH'
-caps+=' CAP_CHECKPOINT_RESTORE'
+caps+=' CAP_CHECKPOINT_RESTORE CAP_SETUID CAP_SETGID'
 setting() { sed -n "s/^$1=//p" "$unit"; }
 is "capabilities of the unit" "$(setting AmbientCapabilities)" "$caps"
 is "no others can be had" "$(setting CapabilityBoundingSet)" "$caps"

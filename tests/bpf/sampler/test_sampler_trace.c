@@ -51,20 +51,23 @@ struct seen {
 static struct seen seen;
 static pid_t running; /* the writer */
 static struct sampler *sampler;
+static bool elastic; /* the writer has Elastic's record */
 
 /* As in trace_writer.c. */
 static void check_ids(const struct abi_sample *head, const struct abi_trace *t)
 {
-	uint64_t begin, span;
+	uint64_t begin, span, transaction;
 	uint32_t tid, check;
 
 	memcpy(&begin, t->trace_id, 8);
 	memcpy(&tid, t->trace_id + 8, 4);
 	memcpy(&check, t->trace_id + 12, 4);
 	memcpy(&span, t->span_id, 8);
+	memcpy(&transaction, t->transaction_id, 8);
 	assert_int_equal(tid, head->tid);
 	assert_int_equal(check, (uint32_t)(begin * 2654435761u) ^ tid);
 	assert_int_equal(span, begin * 0x9fb21c651e98df25u ^ tid);
+	assert_int_equal(transaction, elastic ? ~span : 0);
 	assert_int_equal(t->flags, 1);
 	assert_true(begin <= head->time);
 	if (seen.last_tid == tid)
@@ -153,6 +156,7 @@ static int writer_stop(void **state)
 		sampler_trace_slot(sampler, (uint32_t)running, NULL);
 	}
 	running = 0;
+	elastic = false;
 	return 0;
 }
 
@@ -408,6 +412,42 @@ static void unloading_ends_it(void **state)
 	an_unloaded_library_has_no_ids("-mtls-dialect=gnu2");
 }
 
+/* It publishes no context of OpenTelemetry's. */
+static void elastics_record_has_a_transaction(const char *flags,
+					      const char *file)
+{
+	static const char *const hows[] = { "swap", "flag" };
+	struct tracing_find f;
+	struct writer w;
+
+	for (size_t i = 0; i < ARRAY_SIZE(hows); i++) {
+		writer_start(&w, "writer", "0", hows[i], file);
+		collect((uint32_t)w.pid, (uint32_t)w.pid, 5);
+		assert_int_equal(find(&w, &f,
+				      strstr(flags, "OWN") ? "writer" : file),
+				 TRACING_FOUND);
+		elastic = true;
+		put(&f);
+		usleep(50000);
+		collect((uint32_t)w.pid, (uint32_t)w.pid, ENOUGH);
+		assert_true(seen.with * 100 >= seen.samples * (i ? 25 : 99));
+		/* A child of fork has its parent's. */
+		f.forked = true;
+		tracing_find(&f);
+		assert_int_equal(f.found, TRACING_NO_CONTEXT);
+		writer_end(&w);
+	}
+}
+
+static void elastics_variable_is_read(void **state)
+{
+	make_writer("cc", "-DELASTIC -DOWN -rdynamic");
+	elastics_record_has_a_transaction("-DOWN", "writer");
+	make_lib("cc", "-DELASTIC -mtls-dialect=gnu2");
+	make_writer("cc", "-DELASTIC");
+	elastics_record_has_a_transaction("", "tracer.so");
+}
+
 static int setup(void **state)
 {
 	struct sampler_opts opts = { .freq_hz = 997, .sample = look };
@@ -439,6 +479,7 @@ int main(void)
 		TEST(a_child_inherits_nothing),
 		TEST(an_exec_inherits_nothing),
 		TEST(unloading_ends_it),
+		TEST(elastics_variable_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

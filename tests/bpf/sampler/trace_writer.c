@@ -14,6 +14,17 @@
 #include <stdint.h>
 #include <stddef.h>
 
+#ifdef ELASTIC
+#define VARIABLE elastic_apm_profiling_correlation_tls_v1
+struct record {
+	uint16_t minor;
+	uint8_t valid, present, flags;
+	uint64_t begin;
+	uint32_t tid, check;
+	uint64_t span, transaction;
+} __attribute__((packed));
+#else
+#define VARIABLE otel_thread_ctx_v1
 struct record {
 	uint64_t begin;
 	uint32_t tid, check;
@@ -21,13 +32,14 @@ struct record {
 	uint8_t valid, flags;
 	uint16_t attrs_size;
 } __attribute__((packed, aligned(2)));
+#endif
 
 #if defined(LIB) || defined(OWN)
-__thread struct record *otel_thread_ctx_v1;
+__thread struct record *VARIABLE;
 
 struct record **variable(void)
 {
-	return &otel_thread_ctx_v1;
+	return &VARIABLE;
 }
 #elif defined(NEEDED)
 struct record **variable(void);
@@ -60,7 +72,13 @@ static void fill(struct record *r, uint32_t tid)
 	r->check = (uint32_t)(r->begin * 2654435761u) ^ tid;
 	r->span = r->begin * 0x9fb21c651e98df25u ^ tid;
 	r->flags = 1;
+#ifdef ELASTIC
+	r->minor = 1;
+	r->present = 1;
+	r->transaction = ~r->span;
+#else
 	r->attrs_size = 0;
+#endif
 }
 
 #define barrier() __asm__ volatile("" : : : "memory")

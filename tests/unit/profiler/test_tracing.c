@@ -118,6 +118,11 @@ const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
 	return &seg;
 }
 
+bool pm_image_forked(const struct pm_image *img)
+{
+	return false;
+}
+
 uint64_t pm_tracers(const struct pm *pm)
 {
 	return tracers;

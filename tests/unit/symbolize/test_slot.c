@@ -22,6 +22,8 @@ static char dir[] = "/tmp/test_slot.XXXXXX";
 #include "tests/unit/files.h"
 #include "tests/unit/symbolize/file_slot.h"
 
+#define ELASTIC "elastic_apm_profiling_correlation_tls_v1"
+
 /* --- libraries ------------------------------------------------------------ */
 
 struct pair {
@@ -179,6 +181,45 @@ static void who_only_uses_the_variable_has_no_slot(void **state)
 	assert_int_equal(slot.model, SYMBOLIZER_SLOT_NONE);
 }
 
+static void elastics_file_has_a_storage(void **state)
+{
+	struct symbolizer_slot slot;
+	uint64_t *at;
+	void *lib;
+	char path[256];
+
+	write_file("lib.c",
+		   "__thread void *" ELASTIC ";\n"
+		   "void *" SYMBOLIZER_STORAGE_NAME " = (void *)0x1234;\n"
+		   "void **where(void) { return &" ELASTIC "; }\n"
+		   "void **stored(void) { return &" SYMBOLIZER_STORAGE_NAME
+		   "; }\n");
+	for (int sysv = 0; sysv < 2; sysv++) {
+		sh("cc -shared -fPIC -Wl,--hash-style=%s -o elastic%d.so lib.c",
+		   sysv ? "sysv" : "gnu", sysv);
+		snprintf(path, sizeof(path), "elastic%d.so", sysv);
+		file_slot(path, &slot);
+		assert_int_equal(slot.kind, SYMBOLIZER_SLOT_ELASTIC);
+		assert_int_equal(slot.model, SYMBOLIZER_SLOT_MODULE);
+		snprintf(path, sizeof(path), "%s/elastic%d.so", dir, sysv);
+		lib = dlopen(path, RTLD_NOW);
+		assert_non_null(lib);
+		at = dlsym(lib, SYMBOLIZER_STORAGE_NAME);
+		assert_ptr_equal(at, *(char **)lib + slot.storage);
+		assert_int_equal(*at, 0x1234);
+		dlclose(lib);
+	}
+	/* The pointer has to be data of this file. */
+	write_file("lib.c", "__thread void *" ELASTIC ";\n"
+			    "extern void *" SYMBOLIZER_STORAGE_NAME ";\n"
+			    "void *f(void) { return " ELASTIC
+			    " ? 0 : " SYMBOLIZER_STORAGE_NAME "; }\n");
+	sh("cc -shared -fPIC -o elastic.so lib.c");
+	file_slot("elastic.so", &slot);
+	assert_int_equal(slot.kind, SYMBOLIZER_SLOT_ELASTIC);
+	assert_int_equal(slot.storage, 0);
+}
+
 /* --- programs ------------------------------------------------------------- */
 
 static void printed(const char *how)
@@ -243,6 +284,7 @@ int main(void)
 		cmocka_unit_test(a_variable_bound_in_the_library_is_found),
 		cmocka_unit_test(either_hash_table_and_no_sections_will_do),
 		cmocka_unit_test(who_only_uses_the_variable_has_no_slot),
+		cmocka_unit_test(elastics_file_has_a_storage),
 		cmocka_unit_test(a_program_has_it_at_a_fixed_distance),
 	};
 

@@ -39,12 +39,22 @@ struct pm_exe {
 	int again; /* looked for anew */
 	int open_error;
 	uint64_t serial;
+	uint8_t file_id[16];
 };
 
 struct pm_image {
 	bool provisional;
 	bool selected;
+	bool agent; /* one listens */
 };
+
+/* What it was told, last and how often. */
+static struct {
+	unsigned int n;
+	struct pm_trace_ids ids;
+	uint8_t stack_id[16];
+	uint16_t count;
+} told;
 
 struct ask {
 	struct pm_exe *exe;
@@ -101,6 +111,22 @@ bool pm_image_provisional(const struct pm_image *img)
 bool pm_image_selected(const struct pm_image *img)
 {
 	return img->selected;
+}
+
+bool pm_apm_listens(const struct pm_image *img)
+{
+	return img->agent;
+}
+
+const char *pm_notify_apm(struct pm *p, struct pm_image *img,
+			  const struct pm_trace_ids *ids,
+			  const uint8_t stack_id[16], uint16_t count)
+{
+	told.n++;
+	told.ids = *ids;
+	memcpy(told.stack_id, stack_id, sizeof(told.stack_id));
+	told.count = count;
+	return img->agent ? "" : NULL;
 }
 
 struct pm_view {
@@ -199,6 +225,7 @@ void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
 	out->serial = exe->serial;
 	out->open_error = exe->open_error;
 	out->rows = PM_EXE_NOT_ASKED;
+	memcpy(out->ident.file_id, exe->file_id, sizeof(exe->file_id));
 }
 
 const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is read of a process that publishes its context: children of this program publish,
- * honestly or not, and are read from outside; and what its environment says.
+ * What is read of a process that publishes its context, or has the storage of an agent:
+ * children of this program publish, honestly or not, and are read from outside; and what
+ * its environment says.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -252,6 +253,144 @@ static void a_context_that_lies_is_not_read(void **state)
 	child_end(&c);
 }
 
+/* --- storages ------------------------------------------------------------------ */
+
+static uint8_t record[64 << 10];
+static size_t record_len;
+static const uint8_t *stored; /* the pointer, at the same address in a child */
+
+static void put(const void *p, size_t len)
+{
+	memcpy(record + record_len, p, len);
+	record_len += len;
+}
+
+static void put_text(const char *s)
+{
+	uint32_t len = (uint32_t)strlen(s);
+
+	put(&len, sizeof(len));
+	put(s, len);
+}
+
+/* By the layout, field by field. */
+static void put_storage(uint16_t minor, const char *service, const char *path)
+{
+	record_len = 0;
+	put(&minor, sizeof(minor));
+	put_text(service);
+	put_text("prod");
+	put_text(path);
+}
+
+static struct tracing_storage parsed;
+
+static int parse_storage(size_t len)
+{
+	uint8_t *exact = malloc(len ? len : 1);
+	int err;
+
+	memcpy(exact, record, len);
+	err = tracing_storage_parse(exact, len, &parsed);
+	free(exact);
+	return err;
+}
+
+static void a_storage_names_a_service_and_a_socket(void **state)
+{
+	put_storage(1, "shop", "/tmp/agent");
+	assert_int_equal(parse_storage(record_len), 0);
+	assert_string_equal(parsed.names.service, "shop");
+	assert_string_equal(parsed.names.environment, "prod");
+	assert_string_equal(parsed.socket, "/tmp/agent");
+	/* What is behind it is not its own. */
+	assert_int_equal(parse_storage(record_len + 100), 0);
+	assert_string_equal(parsed.socket, "/tmp/agent");
+	for (size_t len = 0; len < record_len; len++) {
+		assert_int_equal(parse_storage(len), -EINVAL);
+		assert_string_equal(parsed.names.service, "");
+		assert_string_equal(parsed.socket, "");
+	}
+	put_storage(0, "shop", "/tmp/agent");
+	assert_int_equal(parse_storage(record_len), -EINVAL);
+}
+
+static void a_storage_may_be_anything(void **state)
+{
+	char text[TRACING_SOCKET_MAX + 2];
+	uint32_t len = UINT32_MAX;
+
+	put_storage(1, "sh\nop", "tmp/agent");
+	assert_int_equal(parse_storage(record_len), 0);
+	assert_string_equal(parsed.names.service, "");
+	assert_string_equal(parsed.names.environment, "prod");
+	assert_string_equal(parsed.socket, "");
+	memset(text, '/', sizeof(text));
+	text[TRACING_SOCKET_MAX - 1] = '\0';
+	put_storage(1, "", text);
+	assert_int_equal(parse_storage(record_len), 0);
+	assert_string_equal(parsed.socket, text);
+	text[TRACING_SOCKET_MAX - 1] = '/';
+	text[TRACING_SOCKET_MAX] = '\0';
+	put_storage(1, "", text);
+	assert_int_equal(parse_storage(record_len), 0);
+	assert_string_equal(parsed.socket, "");
+	/* A name that goes on behind a NUL. */
+	put_storage(1, "", "/tmp/agent");
+	record[record_len - 3] = '\0';
+	assert_int_equal(parse_storage(record_len), 0);
+	assert_string_equal(parsed.socket, "");
+	memcpy(record + 2, &len, sizeof(len));
+	assert_int_equal(parse_storage(record_len), -EINVAL);
+}
+
+/* 0: not ready; 1: at the end of its memory; then pointers that lead nowhere. */
+static void way_stores(int n)
+{
+	static const uint64_t wild[] = { 1, INT64_MAX, UINT64_MAX, 4096 };
+	size_t page = 4096;
+	uint8_t *p;
+
+	if (n == 1) {
+		put_storage(1, "shop", "/tmp/agent");
+		p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED || munmap(p + page, page))
+			_exit(1);
+		stored = memcpy(p + page - record_len, record, record_len);
+	} else if (n > 1) {
+		memcpy(&stored, &wild[n - 2], sizeof(stored));
+	}
+}
+
+static void a_storage_is_read_where_the_pointer_leads(void **state)
+{
+	struct child c = child_new(way_stores);
+	struct published p = look_at(&c);
+
+	p.storage = (uint64_t)(uintptr_t)&stored;
+	published_read(&p);
+	assert_int_equal(p.found, PUBLISHED_NONE);
+	assert_null(p.stored);
+	child_next(&c);
+	published_read(&p);
+	assert_non_null(p.stored);
+	assert_string_equal(p.stored->names.service, "shop");
+	assert_string_equal(p.stored->socket, "/tmp/agent");
+	assert_int_equal(p.uid, getuid());
+	free(p.stored);
+	for (int i = 0; i < 4; i++) {
+		child_next(&c);
+		published_read(&p);
+		assert_null(p.stored);
+		assert_int_equal(p.uid, UINT32_MAX);
+	}
+	p.storage = UINT64_MAX;
+	published_read(&p);
+	assert_null(p.stored);
+	child_end(&c);
+}
+
 /* --- environments ------------------------------------------------------------- */
 
 static struct symbolizer_context parse(const char *text, size_t len)
@@ -311,6 +450,9 @@ int main(void)
 		cmocka_unit_test(a_child_of_fork_does_not_have_it),
 		cmocka_unit_test(another_process_is_not_read),
 		cmocka_unit_test(a_context_that_lies_is_not_read),
+		cmocka_unit_test(a_storage_names_a_service_and_a_socket),
+		cmocka_unit_test(a_storage_may_be_anything),
+		cmocka_unit_test(a_storage_is_read_where_the_pointer_leads),
 		cmocka_unit_test(an_environment_names_its_service),
 		cmocka_unit_test(an_environment_may_be_anything),
 	};

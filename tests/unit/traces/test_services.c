@@ -25,10 +25,11 @@
 struct pm_image {
 	struct abi_key key;
 	uint32_t uid;
-	bool exited, hangs, slot;
+	bool exited, hangs, slot, forked;
 	uint64_t cpu_ns; /* that a look takes */
 	enum published_found found;
-	const char *service, *env; /* of its context, its environment */
+	/* Of its context, its environment, and the storage of its agent. */
+	const char *service, *env, *stored, *socket;
 	unsigned int looks, environs;
 	struct symbolizer_context names;
 };
@@ -78,16 +79,37 @@ void pm_view_each(struct pm_view *v,
 		  void *arg)
 {
 	static struct pm_exe exe;
-	const struct pm_mapping map = { .exe = &exe };
+	const struct pm_mapping map = {
+		.start = 0x1000,
+		.end = 0x2000,
+		.exe = &exe,
+	};
 
 	fn(arg, &map);
 }
 
 const struct symbolizer_slot *pm_exe_slot(const struct pm_exe *exe)
 {
-	static const struct symbolizer_slot slot;
+	static const struct symbolizer_slot slot = {
+		.kind = SYMBOLIZER_SLOT_ELASTIC,
+		.storage = 0x10,
+	};
 
 	return view.img->slot ? &slot : NULL;
+}
+
+const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
+						 size_t *np)
+{
+	static const struct symbolizer_segment seg = { .size = 0x1000 };
+
+	*np = 1;
+	return &seg;
+}
+
+bool pm_image_forked(const struct pm_image *img)
+{
+	return img->forked;
 }
 
 uint64_t pm_tracers(const struct pm *pm)
@@ -139,6 +161,15 @@ void published_read(struct published *p)
 	if (p->environ && img->env)
 		strcpy(p->names.service, img->env);
 	p->found = img->found;
+	p->stored = NULL;
+	if (p->storage && img->stored) {
+		assert_int_equal(p->storage, 0x1010);
+		p->stored = calloc(1, sizeof(*p->stored));
+		strcpy(p->stored->names.service, img->stored);
+		if (img->socket)
+			strcpy(p->stored->socket, img->socket);
+		p->uid = img->uid;
+	}
 	if (p->found == PUBLISHED_NEW && p->published_ns) {
 		p->found = PUBLISHED_SAME;
 	} else if (p->found == PUBLISHED_NEW) {
@@ -181,11 +212,21 @@ static void parse_all(int err)
 
 static struct services services;
 static uint64_t passed; /* 0: as far as now */
-static unsigned int named;
+static unsigned int named, agents;
+static char agent_socket[64];
+static uint32_t agent_uid;
 
 static void on_named(void *arg, struct pm_image *img)
 {
 	named++;
+}
+
+static void on_agent(void *arg, struct pm_image *img, uint32_t uid,
+		     const char *socket)
+{
+	agents++;
+	agent_uid = uid;
+	snprintf(agent_socket, sizeof(agent_socket), "%s", socket);
 }
 
 static int setup(void **state)
@@ -194,11 +235,12 @@ static int setup(void **state)
 	const struct services_opts opts = {
 		.pm = (struct pm *)&the_pm,
 		.named = on_named,
+		.agent = on_agent,
 	};
 
 	memset(procs, 0, sizeof(procs));
 	nprocs = nparses = 0;
-	named = 0;
+	named = agents = 0;
 	tracers = 0;
 	passed = 0;
 	now = 1000 * SEC;
@@ -328,6 +370,55 @@ static void names_of_a_context_go_before_those_of_the_environment(void **state)
 	run(11 * SEC);
 	assert_string_equal(both->names.service, "environ");
 	assert_int_equal(named, 3);
+}
+
+static void those_of_an_agents_storage_are_between(void **state)
+{
+	struct pm_image *img = process(0), *child = process(0);
+
+	tracers = 1;
+	img->slot = child->slot = child->forked = true;
+	img->env = child->env = "environ";
+	img->stored = child->stored = "stored";
+	run(2 * SEC);
+	assert_string_equal(img->names.service, "stored");
+	/* What a child of fork has in memory is its parent's. */
+	assert_string_equal(child->names.service, "environ");
+	img->found = PUBLISHED_NEW;
+	img->service = "context";
+	run(11 * SEC);
+	assert_string_equal(img->names.service, "context");
+	img->found = PUBLISHED_NONE;
+	img->stored = NULL;
+	run(62 * SEC);
+	assert_string_equal(img->names.service, "environ");
+}
+
+static void an_agents_socket_is_reported_after_each_look(void **state)
+{
+	struct pm_image *img = process(5), *none = process(5);
+
+	tracers = 1;
+	img->slot = none->slot = true;
+	img->stored = none->stored = "stored";
+	img->socket = "/tmp/agent";
+	passed = now - 1;
+	run(SEC / 2);
+	assert_int_equal(img->looks, 1);
+	assert_int_equal(agents, 0); /* an exec before may not be known yet */
+	passed = 0;
+	turn();
+	assert_int_equal(agents, 1);
+	assert_string_equal(agent_socket, "/tmp/agent");
+	assert_int_equal(agent_uid, 5);
+	run(15 * SEC);
+	assert_int_equal(agents, 3);
+	/* It is gone: a look in a second, not in a minute. */
+	services_agent_gone(&services, &img->key, now);
+	img->socket = "/tmp/other";
+	run(SEC + SEC / 5);
+	assert_int_equal(agents, 4);
+	assert_string_equal(agent_socket, "/tmp/other");
 }
 
 static void a_context_that_is_being_written_is_as_before(void **state)
@@ -516,6 +607,8 @@ int main(void)
 		X(one_with_a_tracer_is_looked_at_at_once),
 		X(so_is_one_whose_thread_has_a_trace),
 		X(names_of_a_context_go_before_those_of_the_environment),
+		X(those_of_an_agents_storage_are_between),
+		X(an_agents_socket_is_reported_after_each_look),
 		X(a_context_that_is_being_written_is_as_before),
 		X(an_invalid_context_names_nothing),
 		X(a_context_that_was_refused_is_read_again),
