@@ -336,8 +336,9 @@ static void engine_tick(void *arg)
 
 /*
  * While re-reads are pending, a sample's wait ends soon, a client waits for
- * events or for a window that ends soon, or an APM agent for stacks; without BPF always, since processes
- * are then identified in /proc, which is possible only while they live. Samples
+ * events or for a window that ends soon, or an APM agent for stacks; without BPF
+ * always, since processes are then identified in /proc, which is possible only
+ * while they live. Samples
  * that wait for tables or names are no reason: the answers wake the loop, and
  * profd, which samples itself, would keep itself awake.
  */

@@ -25,6 +25,7 @@
 #include "base/strbuf.h"
 #include "symbolize/arch.h"
 #include "symbolize/context/attributes.h"
+#include "symbolize/elf/slots.h"
 #include "symbolize/rows/go.h"
 
 struct symbolizer;
@@ -333,46 +334,6 @@ uint32_t symbolizer_relocation(const struct symbolizer_file *file);
 /* The executable segments, in file order; *np may be 0. */
 const struct symbolizer_segment *
 symbolizer_segments(const struct symbolizer_file *file, size_t *np);
-
-/*
- * Thread-local variables of tracers, see symbolize/elf/slot.h. The first that a file has
- * counts. X(NAME, "symbol")
- */
-#define SYMBOLIZER_SLOT_KINDS(X)      \
-	X(OTEL, "otel_thread_ctx_v1") \
-	X(ELASTIC, "elastic_apm_profiling_correlation_tls_v1")
-
-enum symbolizer_slot_kind {
-#define X(NAME, symbol) SYMBOLIZER_SLOT_##NAME,
-	SYMBOLIZER_SLOT_KINDS(X)
-#undef X
-	SYMBOLIZER_N_SLOT_KINDS,
-};
-
-/* A pointer beside the variable of Elastic's: to the storage of the process. */
-#define SYMBOLIZER_STORAGE_NAME \
-	"elastic_apm_profiling_correlation_process_storage_v1"
-
-/* How code finds the variable, from the thread pointer tp ("ELF Handling For TLS"). */
-enum symbolizer_slot_model {
-	SYMBOLIZER_SLOT_NONE, /* not defined here, or no code here uses it */
-	SYMBOLIZER_SLOT_EXEC, /* tp + offset */
-	SYMBOLIZER_SLOT_INITIAL, /* tp + the word at 'where' */
-	SYMBOLIZER_SLOT_DESC, /* the TLS descriptor at 'where' */
-	SYMBOLIZER_SLOT_MODULE, /* module: the word at 'where'; see 'pair' */
-	SYMBOLIZER_N_SLOTS,
-};
-
-struct symbolizer_slot {
-	/* EXEC: from tp, negative. Else: in the file's block of such variables. */
-	int64_t offset;
-	uint64_t where; /* address in the file */
-	uint32_t model; /* enum symbolizer_slot_model */
-	uint32_t pair; /* MODULE, 1: the loader sets the offset, too: the word behind */
-	uint64_t storage; /* ELASTIC: address of that pointer in the file; 0: none */
-	uint32_t kind; /* enum symbolizer_slot_kind */
-	uint32_t pad;
-};
 
 /*
  * Where the file has the variable; of a file that lies about it, anywhere. Valid until

@@ -626,7 +626,14 @@ static void identities_are_shared_fairly(void **state)
 /* The slot is a fact of the file, and no byte of it is trusted. */
 static void a_slot_is_kept_with_the_identity(void **state)
 {
-	struct symbolizer_slot slot = { 8, 0x1234, SYMBOLIZER_SLOT_MODULE, 1 };
+	struct symbolizer_slot slot = {
+		.offset = 8,
+		.where = 0x1234,
+		.model = SYMBOLIZER_SLOT_MODULE,
+		.pair = 1,
+		.storage = 0x5678,
+		.kind = SYMBOLIZER_SLOT_ELASTIC,
+	};
 	struct symbolizer_file f = { .hashed = true, .slot = slot };
 	struct symbolizer_known k = { 0 };
 	struct strbuf packed = STRBUF_INIT;

@@ -516,9 +516,9 @@ static void a_slot_comes_with_the_file(void **state)
 	struct symbolizer_slot first;
 	struct fixture fx;
 
-	sh("echo '__thread void *%s; void *f(void){return &%s;}' |"
-	   "cc -x c - -shared -fPIC -mtls-dialect=gnu -o slot.so",
-	   SYMBOLIZER_SLOT_NAME, SYMBOLIZER_SLOT_NAME);
+	sh("echo '__thread void *otel_thread_ctx_v1;"
+	   " void *f(void){return &otel_thread_ctx_v1;}' |"
+	   "cc -x c - -shared -fPIC -mtls-dialect=gnu -o slot.so");
 	make_library("none.so", "fn");
 	sleep(4);
 	fixture_init(&fx, NULL);
