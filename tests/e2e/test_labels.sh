@@ -247,7 +247,8 @@ ended() {
 	(($(told '["end"]' | grep -c '"tag-[0-9]*"') >= lives)) &&
 		told "\"process.pid\":$last," | grep -qF '["end"]'
 }
-check "the ends are told, with the kernel's account" await live
+await live
+result $? "the ends are told, with the kernel's account"
 told '["end"]' >"$T/all"
 is "each once" "$(grep -ao '"profd.process":"[^"]*"' "$T/all" | sort | uniq -d | wc -l)" 0
 # The host may have many more, and jq is slow.

@@ -84,7 +84,9 @@ check "a core dump" gdb -nx -batch -p "$profd" \
 num "the core dump is one" "$(readelf -h "$T/core" 2>/dev/null |
 	grep -c CORE)" '==' 1
 is "it is not in the core dump" "$(leaks "$T/core")" ""
-# ... in which it would be without the mark.
+# ... in which it would be without the mark: of the last samples.
+kill -CONT "$spy"
+ask '/debug/pprof/profile?seconds=1' >/dev/null
 check "a core dump with everything" gdb -nx -batch -p "$profd" \
 	-ex "set use-coredump-filter on" -ex "set dump-excluded-mappings on" \
 	-ex "generate-core-file $T/core.all"
