@@ -21,6 +21,7 @@
 #include "base/proc/cpus.h"
 #include "base/proc/patience.h"
 #include "base/proc/procfs.h"
+#include "base/proc/self.h"
 #include "base/ring.h"
 #include "base/strbuf.h"
 #include "base/text.h"

@@ -6,11 +6,9 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -118,32 +116,6 @@ static void mapsreader_on_readable(uv_poll_t *poll, int status, int events)
 		mapsreader_read(l->reader);
 }
 
-/* Without /proc by the name that profd was started by. */
-static int mapsreader_spawn(pid_t *pid, int sock)
-{
-	char *argv[] = { "profd", MAPSREADER_COMMAND, NULL };
-	const char *name = (const char *)getauxval(AT_EXECFN);
-	const char *path = getenv("LD_LIBRARY_PATH");
-	posix_spawn_file_actions_t fa;
-	char *env[] = { NULL, NULL };
-	char buf[4096];
-	int err;
-
-	if (path && snprintf(buf, sizeof(buf), "LD_LIBRARY_PATH=%s", path) <
-			    (int)sizeof(buf))
-		env[0] = buf;
-	if (!access("/proc/self/exe", X_OK) || !name)
-		name = "/proc/self/exe";
-	err = posix_spawn_file_actions_init(&fa);
-	if (err)
-		return -err;
-	err = posix_spawn_file_actions_adddup2(&fa, sock, STDIN_FILENO);
-	if (!err)
-		err = posix_spawn(pid, name, &fa, NULL, argv, env);
-	posix_spawn_file_actions_destroy(&fa);
-	return -err;
-}
-
 /* libuv makes the socket non-blocking. */
 static int link_start(struct mapsreader *r)
 {
@@ -175,7 +147,7 @@ static int reader_start(struct mapsreader *r)
 	r->sock = pair[0];
 	err = link_start(r);
 	if (!err) {
-		err = mapsreader_spawn(&r->pid, pair[1]);
+		err = self_spawn(&r->pid, MAPSREADER_COMMAND, pair[1]);
 		if (err) {
 			r->pid = 0;
 			reader_end(r);

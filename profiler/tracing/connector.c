@@ -2,12 +2,9 @@
 /* connector: profd's side: see profiler/tracing/connector.h. */
 #include <errno.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,32 +173,6 @@ static void connector_on_timer(uv_timer_t *timer)
 		uv_timer_stop(timer);
 }
 
-/* Without /proc by the name that profd was started by. */
-static int connector_spawn(pid_t *pid, int sock)
-{
-	char *argv[] = { "profd", CONNECTOR_COMMAND, NULL };
-	const char *name = (const char *)getauxval(AT_EXECFN);
-	const char *path = getenv("LD_LIBRARY_PATH");
-	posix_spawn_file_actions_t fa;
-	char *env[] = { NULL, NULL };
-	char buf[4096];
-	int err;
-
-	if (path && snprintf(buf, sizeof(buf), "LD_LIBRARY_PATH=%s", path) <
-			    (int)sizeof(buf))
-		env[0] = buf;
-	if (!access("/proc/self/exe", X_OK) || !name)
-		name = "/proc/self/exe";
-	err = posix_spawn_file_actions_init(&fa);
-	if (err)
-		return -err;
-	err = posix_spawn_file_actions_adddup2(&fa, sock, STDIN_FILENO);
-	if (!err)
-		err = posix_spawn(pid, name, &fa, NULL, argv, env);
-	posix_spawn_file_actions_destroy(&fa);
-	return -err;
-}
-
 /* Takes over the socket. */
 static int connector_link_start(struct connector *c, int fd)
 {
@@ -234,7 +205,7 @@ static int connector_start(struct connector *c)
 		return -errno;
 	err = connector_link_start(c, pair[0]);
 	if (!err)
-		err = connector_spawn(&c->pid, pair[1]);
+		err = self_spawn(&c->pid, CONNECTOR_COMMAND, pair[1]);
 	close(pair[1]);
 	if (err) {
 		c->pid = 0;
