@@ -65,6 +65,7 @@ static void apm_stack_free(struct pm *pm, struct pm_apm_stack *s)
 	hash_remove(&pm->apm.stacks, &s->node);
 	TAILQ_REMOVE(&s->agent->stacks, s, link);
 	s->agent->n--;
+	pm->apm.users[s->agent->account].waiting--;
 	pm->stats.apm_waiting--;
 	free(s);
 }
@@ -84,7 +85,8 @@ static struct pm_apm_stack *apm_stack_get(struct pm *pm, struct pm_agent *a,
 		  s->agent == a && !memcmp(&s->key, key, sizeof(*key)));
 	/* A user's agents have as many as are free. */
 	if (s || a->n >= PM_APM_AGENT_WAITING ||
-	    a->n >= PM_APM_WAITING - pm->stats.apm_waiting)
+	    pm->apm.users[a->account].waiting >=
+		    PM_APM_WAITING - pm->stats.apm_waiting)
 		return s;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -95,6 +97,7 @@ static struct pm_apm_stack *apm_stack_get(struct pm *pm, struct pm_agent *a,
 	hash_insert(&pm->apm.stacks, &s->node, hash);
 	TAILQ_INSERT_TAIL(&a->stacks, s, link);
 	a->n++;
+	pm->apm.users[a->account].waiting++;
 	pm->stats.apm_waiting++;
 	return s;
 }
@@ -111,7 +114,7 @@ static void apm_agent_end(struct pm *pm, struct pm_agent *a)
 	}
 	a->image->agent = NULL;
 	TAILQ_REMOVE(&pm->apm.agents, a, link);
-	pm->apm.users[a->account]--;
+	pm->apm.users[a->account].agents--;
 	pm->stats.apm_agents--;
 	close(a->fd);
 	free(a);
@@ -126,7 +129,7 @@ void pm_apm_forget(struct pm *pm, struct pm_image *img)
 /* A user may have as many as are free. */
 static bool apm_room(const struct pm *pm, uint32_t account)
 {
-	return pm->apm.users[account] <
+	return pm->apm.users[account].agents <
 	       PM_APM_AGENTS - (uint32_t)pm->stats.apm_agents;
 }
 
@@ -154,7 +157,7 @@ int pm_apm_connected(struct pm *pm, struct pm_image *img, int fd)
 	a->fd = fd;
 	img->agent = a;
 	TAILQ_INSERT_TAIL(&pm->apm.agents, a, link);
-	pm->apm.users[account]++;
+	pm->apm.users[account].agents++;
 	pm->stats.apm_agents++;
 	apm_agent_send(pm, a);
 	return 0;

@@ -27,8 +27,8 @@ struct pm;
 struct pm_image;
 
 #define PM_APM_AGENTS 256 /* in all; a user may have as many as are free */
-#define PM_APM_WAITING 16384 /* stacks that wait, likewise by agent, */
-#define PM_APM_AGENT_WAITING 2048 /* ... of which this many at most */
+#define PM_APM_WAITING 16384 /* stacks that wait, likewise; of an agent */
+#define PM_APM_AGENT_WAITING 2048 /* ... this many at most */
 #define PM_APM_BURST 10 /* datagrams of a pm_apm_send() to one agent */
 
 /* Of the trace that the thread of a sample worked at. */

@@ -233,7 +233,9 @@ struct pm_agent;
 struct pm_apm {
 	TAILQ_HEAD(, pm_agent) agents;
 	struct hash stacks; /* that wait, of all */
-	uint32_t users[PM_APM_USERS]; /* agents */
+	struct {
+		uint32_t agents, waiting; /* stacks of theirs */
+	} users[PM_APM_USERS];
 };
 
 /* The image ends. */

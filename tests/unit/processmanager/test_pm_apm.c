@@ -303,21 +303,52 @@ static void an_image_that_ends_has_none(void **state)
 	close(fd);
 }
 
+/* Notifies of so many stacks. */
+static void flood(struct pm_image *img, uint32_t n)
+{
+	struct pm_trace_ids ids = { { 1 }, { 1 } };
+	uint8_t stack[16] = { 0 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(stack, &i, sizeof(i));
+		assert_non_null(pm_notify_apm(pm, img, &ids, stack, 1));
+	}
+}
+
+/* The agents of one user leave as many to those of others. */
+static void stacks_that_wait_are_bounded_by_user(void **state)
+{
+	unsigned int n = 2 * PM_APM_WAITING / PM_APM_AGENT_WAITING;
+	struct pm_image *other;
+
+	for (uint32_t pid = 1; pid <= n; pid++) {
+		struct pm_image *img = process(pid, 1);
+
+		close(agent(img));
+		flood(img, PM_APM_AGENT_WAITING);
+	}
+	assert_int_equal(stats().apm_waiting, PM_APM_WAITING / 2);
+	other = process(n + 1, 2);
+	close(agent(other));
+	flood(other, PM_APM_AGENT_WAITING);
+	assert_int_equal(stats().apm_waiting,
+			 PM_APM_WAITING / 2 + PM_APM_AGENT_WAITING);
+}
+
 static void stacks_that_wait_are_bounded(void **state)
 {
 	struct pm_image *img = process(1, 1);
 	int fd = agent(img);
 	struct pm_trace_ids ids = { { 1 }, { 1 } };
 	uint8_t stack[16] = { 0 };
+	uint32_t last = PM_APM_AGENT_WAITING + 4;
 
 	registers(fd);
-	for (uint32_t i = 0; i < PM_APM_AGENT_WAITING + 5; i++) {
-		memcpy(stack, &i, sizeof(i));
-		assert_non_null(pm_notify_apm(pm, img, &ids, stack, 1));
-	}
+	flood(img, last + 1);
 	assert_int_equal(stats().apm_waiting, PM_APM_AGENT_WAITING);
 	assert_int_equal(stats().apm_lost_full, 5);
 	/* One that waits already has room. */
+	memcpy(stack, &last, sizeof(last));
 	assert_non_null(pm_notify_apm(pm, img, &ids, stack, 1));
 	assert_int_equal(stats().apm_lost_full, 6);
 	memset(stack, 0, sizeof(stack));
@@ -358,6 +389,7 @@ int main(void)
 		X(another_socket_takes_the_place_of_one),
 		X(an_image_that_ends_has_none),
 		X(stacks_that_wait_are_bounded),
+		X(stacks_that_wait_are_bounded_by_user),
 		X(a_user_may_have_as_many_agents_as_are_free),
 #undef X
 	};
