@@ -37,6 +37,8 @@ static struct child child_new(void (*way)(int n))
 	assert_int_equal(pipe(from), 0);
 	c = (struct child){ fork(), to[1], from[0] };
 	if (!c.pid) {
+		/* Also if a check fails. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(to[1]);
 		for (int n = 0;; n++) {
 			way(n);
@@ -155,6 +157,49 @@ static void a_context_that_moves_is_found_again(void **state)
 	assert_true(has(&p, "second"));
 	assert_true(p.mapping != first);
 	free(p.payload);
+	child_end(&c);
+}
+
+/* Written over in place, again and again: odd times have 'a', even ones 'b'. */
+static void way_writes_over(int n)
+{
+	volatile uint64_t *published = &header(0)->published_ns;
+	static uint8_t payload[256];
+
+	header(0)->payload = (uintptr_t)payload;
+	header(0)->size = sizeof(payload);
+	for (uint64_t time = 1;; time++) {
+		*published = 0;
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		memset(payload, time % 2 ? 'a' : 'b', sizeof(payload));
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		*published = time;
+		if (!n)
+			return;
+		for (volatile unsigned int i = 0; i < 5000; i++)
+			;
+	}
+}
+
+static void what_is_read_is_of_one_time(void **state)
+{
+	struct child c = child_new(way_writes_over);
+	struct published p = look_at(&c);
+	uint64_t last = 0;
+	unsigned int n = 0;
+
+	assert_int_equal(write(c.to, "", 1), 1);
+	/* It runs beside this program only at times. */
+	while (n < 500) {
+		p.published_ns = 0;
+		published_read(&p);
+		for (uint32_t i = 0; i < p.size; i++)
+			assert_int_equal(((uint8_t *)p.payload)[i],
+					 p.published_ns % 2 ? 'a' : 'b');
+		n += p.found == PUBLISHED_NEW && p.published_ns != last;
+		last = p.published_ns;
+		free(p.payload);
+	}
 	child_end(&c);
 }
 
@@ -446,6 +491,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_context_is_read_when_it_is_new),
 		cmocka_unit_test(a_context_that_moves_is_found_again),
+		cmocka_unit_test(what_is_read_is_of_one_time),
 		cmocka_unit_test(a_process_may_have_none),
 		cmocka_unit_test(a_child_of_fork_does_not_have_it),
 		cmocka_unit_test(another_process_is_not_read),
