@@ -188,6 +188,21 @@ static void what_never_returns(void **state)
 	expect(p);
 }
 
+/* A call that cannot return, as the path behind it would return with a frame. */
+static void calls_before_another_function(void **state)
+{
+	static const struct piece p[] = {
+		{ C("\x50"), "r7+8" },
+		{ C("\xff\xd0"), "r7+16" }, /* call rax */
+		{ C("\x90\x90\x90\x90\x90"), "gap" }, /* up to 16 bytes */
+		{ C("\xc3"), "gap" },
+		{ 0 },
+	};
+
+	assert_int_equal((TEXT + HEAD + 8) % 16, 0);
+	expect(p);
+}
+
 /* cmp eax,1; ja; lea rdx,[table]; movsxd rax,[rdx+rax*4]; add rax,rdx; jmp rax */
 static void tables_of_switches(void **state)
 {
@@ -220,9 +235,12 @@ static void tables_of_switches(void **state)
 static void addresses_are_starts_if_nothing_leads_there(void **state)
 {
 	static const struct piece p[] = {
-		{ C("\x48\x8d\x05\x09\x00\x00\x00"),
+		{ C("\x48\x8d\x05\x0e\x00\x00\x00"),
 		  "r7+8" }, /* lea, to the end */
-		{ C("\x48\x8d\x05\xfb\xff\xff\xff"), "r7+8" }, /* into itself */
+		/* Into the next one, where a push would be. */
+		{ C("\x48\x8d\x05\x01\x00\x00\x00"), "r7+8" },
+		{ C("\xb8\x50"), "r7+8" }, /* mov eax,80 */
+		{ C("\x00\x00\x00"), "r7+8" },
 		{ C("\xc3"), "r7+8" },
 		{ C("\xcc"), "gap" },
 		{ C("\x50"), "r7+8" },
@@ -411,6 +429,7 @@ int main(void)
 		cmocka_unit_test(paths_that_differ),
 		cmocka_unit_test(starts_are_starts),
 		cmocka_unit_test(what_never_returns),
+		cmocka_unit_test(calls_before_another_function),
 		cmocka_unit_test(tables_of_switches),
 		cmocka_unit_test(addresses_are_starts_if_nothing_leads_there),
 		cmocka_unit_test(a_debug_file_comes_first),
