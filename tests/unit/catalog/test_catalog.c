@@ -517,6 +517,7 @@ static void a_window_has_its_images_and_losses(void **state)
 
 	start(options());
 	processes[0] = &img;
+	other.info.service = "cart";
 	for (i = 0; i < 30; i++) {
 		assert_int_equal(add(&img, T0 + i, 7, "a", &f, 1), 0);
 		assert_int_equal(add(&other, T0 + i, 8 + i % 3, "b", &f, 1), 0);
@@ -545,6 +546,9 @@ static void a_window_has_its_images_and_losses(void **state)
 		    "7|alive|30|303030300|alpha|x.service "
 		    "8||30|303030300|alpha|x.service "
 		    "8||1|10101010|alpha|x.service");
+	assert_rows("SELECT DISTINCT pid, service FROM image i JOIN process p "
+		    "ON p.id = i.process WHERE service IS NOT NULL",
+		    "8|cart");
 	/* By control group. */
 	assert_rows("SELECT path, sum(samples) FROM window_image x JOIN cgroup "
 		    "c ON c.id = x.cgroup GROUP BY path",
