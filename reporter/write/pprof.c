@@ -100,7 +100,7 @@ static int pprof_head(struct write_pprof *w)
 	return 0;
 }
 
-/* Nor is "FILE+0x12" a name. */
+/* Nor are "FILE+0x12" and "[anon]" names. */
 static bool pprof_has_names(const struct write_pprof *w,
 			    const struct query_location *l)
 {
@@ -112,8 +112,9 @@ static bool pprof_has_names(const struct write_pprof *w,
 		name = query_text(w->q,
 				  w->q->functions[l->lines[k].function]->name);
 		at = strstr(name, "+0x");
-		if (!*name || (at && at[3] &&
-			       !at[3 + strspn(at + 3, "0123456789abcdef")]))
+		if (!*name || !strcmp(name, "[anon]") ||
+		    (at && at[3] &&
+		     !at[3 + strspn(at + 3, "0123456789abcdef")]))
 			return false;
 	}
 	return l->nlines > 0;

@@ -18,9 +18,10 @@
 
 /* --- profiles ----------------------------------------------------------------- */
 
-static const char *const strings[] = { "",     "cpu",	  "nanoseconds", "main",
-				       "work", "comm",	  "cc1",	 "sh",
-				       "leaf", "lib+0x1f" };
+static const char *const strings[] = { "",	   "cpu",   "nanoseconds",
+				       "main",	   "work",  "comm",
+				       "cc1",	   "sh",    "leaf",
+				       "lib+0x1f", "[anon]" };
 enum {
 	S_NONE,
 	S_CPU,
@@ -31,7 +32,8 @@ enum {
 	S_CC1,
 	S_SH,
 	S_LEAF,
-	S_OFFSET
+	S_OFFSET,
+	S_ANON,
 };
 
 /* Types, strings, and functions main, work, leaf with a location each: 1, 2, 3. */
@@ -291,9 +293,9 @@ static void labels_are_roots(void **state)
 }
 
 /* Location 4, without a name, and location 5: both of mapping 1. */
-static void with_mapping(struct msg *p)
+static void with_mapping(struct msg *p, uint64_t text)
 {
-	static const uint64_t names[] = { S_OFFSET, S_LEAF };
+	const uint64_t names[] = { text, S_LEAF };
 	struct msg m = { .len = 0 };
 
 	profile(p);
@@ -317,7 +319,8 @@ static void with_mapping(struct msg *p)
 	}
 }
 
-static bool says_functions(const struct reporter_query_opts *opts)
+static bool says_functions(const struct reporter_query_opts *opts,
+			   uint64_t text)
 {
 	struct reporter_query *q = query(opts);
 	Perftools__Profiles__Profile *m;
@@ -326,7 +329,7 @@ static bool says_functions(const struct reporter_query_opts *opts)
 	size_t len;
 	bool says;
 
-	with_mapping(&p);
+	with_mapping(&p, text);
 	sample(&p, "51", 10, S_CC1);
 	sample(&p, "451", 10, S_SH);
 	add(q, &p, false);
@@ -349,10 +352,11 @@ static void has_functions_is_of_what_is_selected(void **state)
 	const struct reporter_query_opts opts = { .terms = &t };
 	const char *want;
 
-	assert_false(says_functions(NULL));
+	assert_false(says_functions(NULL, S_OFFSET));
+	assert_false(says_functions(NULL, S_ANON));
 	assert_int_equal(reporter_query_terms_parse(&t, "comm", "cc1", &want),
 			 0);
-	assert_true(says_functions(&opts));
+	assert_true(says_functions(&opts, S_OFFSET));
 	reporter_query_terms_fini(&t);
 }
 
