@@ -56,16 +56,17 @@ class Event:
 
 
 def events_of(directory, ports):
-    events, lost = collections.defaultdict(list), 0
+    events, lost = collections.defaultdict(list), collections.Counter()
     for line in open(f"{directory}/events"):
         o = json.loads(line)
-        lost += sum(o.get("lost", {}).values())
+        lost.update(o.get("lost", {}))
         if "fd" not in o:
             continue
         e = Event(o)
         if e.where and {split(e.src)[1], split(e.dst)[1]} & ports:
             events[e.where].append(e)
-    compare("lost events", ("profd", lost), ("none", 0))
+    compare("lost events",
+            ("profd", " ".join(f"{n} {k}" for n, k in lost.items())), ("none", ""))
     return events
 
 

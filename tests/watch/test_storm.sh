@@ -18,7 +18,8 @@ while (time < $end) {
 	for (1 .. 1000) { getppid; getppid; getppid; getppid; getppid; }
 	$n += 5000;
 }
-print "$n\n";
+my ($user, $system) = times;
+print "$n ", $user + $system, "\n";
 PL
 seconds=20
 storms=()
@@ -41,8 +42,11 @@ print(os.getpid(), n)
 PY
 read -r own n <"$T/own"
 wait "${storms[@]}"
-sent=$(cat "$T"/storm.* | awk '{ n += $1 } END { print n }')
-num "calls a second of the storm" "$((sent / seconds))" '>=' "${STORM:-1000000}"
+sent=$(cat "$T"/storm.[0-9]* | awk '{ n += $1 } END { print n }')
+# As fast as these CPUs can: by CPU time, since others may use them, too.
+rate=$(cat "$T"/storm.[0-9]* | awk -v cpus="$(nproc)" '
+	{ n += $1; cpu += $2 } END { printf "%d", n / cpu * cpus }')
+num "calls a second of the storm" "$rate" '>=' "${STORM:-1000000}"
 mine() { jq -c "select(.pid == $own and .name == \"syscall_exit-getuid\")" "$T/root" | wc -l; }
 complete() { (($(mine) >= n)); }
 check "the other user's events are complete" wait_for 60 complete
