@@ -5,7 +5,7 @@
 #   tests/fuzz/PART/fuzz_*.c  libFuzzer targets; check replays tests/fuzz/corpus/NAME
 #   tests/bench/bench_*       programs or scripts that print JSON lines
 #   tests/languages/test_*    what one gets by language: make check-languages
-#   tests/watch/test_*        watched events beside other programs: make check-watch
+#   tests/watch/test_*        events and waits beside other programs: make check-watch
 
 UNIT_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/unit -name 'test_*.c')))
 BPF_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/bpf -name 'test_*.c')))
@@ -122,7 +122,7 @@ check-api-built: all $(REAPER) $(E2E_PROGS)
 
 .PHONY: check-api check-api-built
 
-# Watched events beside strace and other programs, in storms and often; then the programs
+# Events and waits beside strace and other programs, in storms and often; then the programs
 # of make check that test them, under other kernels: half an hour.
 check-watch: deps
 	$(Q)packaging/install-deps $(shell sed 's/\#.*//' packaging/deps-watch)
