@@ -6,6 +6,8 @@
  * Orphans are reaped as soon as they end. After the end of COMMAND, those that remain
  * have two seconds; then they are listed and killed.
  *
+ * The CPU time of all of them is written to LEFT.cpu, in seconds.
+ *
  * SIGTERM is passed on to COMMAND. The exit status is COMMAND's, or 128 and the number
  * of the signal that ended it.
  */
@@ -202,6 +204,27 @@ static void end_rest(const char *path)
 		fclose(out);
 }
 
+static double seconds(const struct timeval *t)
+{
+	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
+static void write_cpu(const char *left)
+{
+	struct rusage used;
+	char path[4096];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s.cpu", left);
+	out = fopen(path, "we");
+	if (!out)
+		return;
+	if (!getrusage(RUSAGE_CHILDREN, &used))
+		fprintf(out, "%.1f\n",
+			seconds(&used.ru_utime) + seconds(&used.ru_stime));
+	fclose(out);
+}
+
 static int wait_for_command(void)
 {
 	int status;
@@ -234,5 +257,6 @@ int main(int argc, char **argv)
 	}
 	rc = wait_for_command();
 	end_rest(argv[1]);
+	write_cpu(argv[1]);
 	return rc;
 }
