@@ -18,11 +18,11 @@ static const char *const step_ends[] = {
 };
 
 static const char *const step_no_stacks[REPORTER_NO_STACK_MAX] = {
+	[REPORTER_NO_STACK_LOST] = "lost",
+	[REPORTER_NO_STACK_MANY] = "many",
 #define X(NAME, name, help) [ABI_WAIT_SITE_##NAME] = #name,
 	ABI_WAIT_UNCOPIED(X)
 #undef X
-	[REPORTER_NO_STACK_LOST] = "lost",
-	[REPORTER_NO_STACK_MANY] = "many",
 };
 
 /* --- the stacks of a path --------------------------------------------------------- */
@@ -71,7 +71,8 @@ static struct step_site *step_sites(const struct reporter_path *p, size_t *np)
 
 		if (site >= ABI_WAIT_SITE_LEAST)
 			sites[n++] = (struct step_site){
-				.site = site, .ns = of->end - of->begin,
+				.site = site,
+				.ns = of->end - of->begin,
 			};
 	}
 	qsort(sites, n, sizeof(*sites), step_by_site);
@@ -142,8 +143,8 @@ static bool step_copy(struct reporter_path *p, struct reporter_stack *s)
 	struct reporter_step_frame *f;
 	bool ok = true;
 
-	s->frames = arena_memdup(&p->names, s->frames,
-				 s->n * sizeof(*s->frames));
+	s->frames =
+		arena_memdup(&p->names, s->frames, s->n * sizeof(*s->frames));
 	for (size_t i = 0; s->frames && i < s->n; i++) {
 		f = &s->frames[i];
 		f->function = f->function ?: "";

@@ -35,7 +35,8 @@ enum reporter_step_end {
 
 /* Why there is no stack of a wait: enum abi_wait_site, or: */
 enum reporter_no_stack {
-	REPORTER_NO_STACK_LOST = ABI_WAIT_SITE_LEAST, /* or is not resolved yet */
+	REPORTER_NO_STACK_LOST =
+		ABI_WAIT_SITE_LEAST, /* or is not resolved yet */
 	REPORTER_NO_STACK_MANY, /* the path has others, of more time */
 	REPORTER_NO_STACK_MAX,
 };
