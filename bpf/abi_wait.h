@@ -285,6 +285,7 @@ struct abi_segment {
 	__u32 what; /* ABI_WAIT_WHAT() */
 	__u32 flags; /* enum abi_segment_flags */
 	__u32 pad;
+	__u64 site; /* of a wait, as in struct abi_wait_key; else 0 */
 	struct abi_waker waker; /* of a wait that has ended */
 	char comm[ABI_COMM_LEN]; /* of the thread */
 };
@@ -312,7 +313,7 @@ struct abi_chosen {
 ABI_ASSERT(sizeof(struct abi_wait_key) == 32);
 ABI_ASSERT(sizeof(struct abi_wait_sum) == 184);
 ABI_ASSERT(sizeof(struct abi_waker) == 32);
-ABI_ASSERT(sizeof(struct abi_segment) == 104);
+ABI_ASSERT(sizeof(struct abi_segment) == 112);
 ABI_ASSERT(sizeof(struct abi_chosen) == 40);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_RESERVED);
 ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_CALL_REASON + 1);

@@ -179,21 +179,22 @@ static __always_inline __u32 thread_state_sum(const struct thread *t, __u32 stat
 				      : t->head;
 }
 
-/* What a sum is of; those without room know the reason only. */
-static __always_inline __u32 thread_what(__u32 i)
-{
-	const struct abi_wait_sum *s = sum_at(i);
-
-	return i < ABI_WAIT_RESERVED || !s ? QUEUE_WHAT(i) : s->key.what;
-}
-
 /* What is added to the sum 'i' is a segment, too, if the process is chosen. */
 static __always_inline void thread_segment(struct thread *t, struct task_struct *task, __u32 i,
 					   struct segment s)
 {
+	const struct abi_wait_sum *sum = sum_at(i);
+
 	if (!segment_wanted(t->key.tgid))
 		return;
-	s.what = thread_what(i);
+	/* Those without room know the reason only. */
+	if (i < ABI_WAIT_RESERVED || !sum) {
+		s.what = QUEUE_WHAT(i);
+		s.site = i >= ABI_WAIT_SLEEP ? ABI_WAIT_SITE_ROOM : ABI_WAIT_SITE_NONE;
+	} else {
+		s.what = sum->key.what;
+		s.site = sum->key.site;
+	}
 	segment_put(task, &t->key, &t->waker, &s);
 }
 

@@ -34,6 +34,7 @@ __s64 wait_preempt_offset;
 
 struct segment {
 	__u64 from, to;
+	__u64 site;
 	__u32 tid, what, flags, woken;
 };
 
@@ -114,6 +115,7 @@ static __noinline int segment_put(struct task_struct *task, const struct abi_wai
 	out->tid = s->tid;
 	out->what = s->what;
 	out->flags = s->flags;
+	out->site = s->site;
 	if (s->woken) {
 		out->waker = *waker;
 		waker->kind = ABI_WAKER_NONE;

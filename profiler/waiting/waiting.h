@@ -126,7 +126,8 @@ bool waiting_busy(const struct waiting *w);
 	X(late, 0, "edges of windows that were set after their time")       \
 	X(chosen, 1, "processes whose timeline is recorded")                \
 	X(segments, 0, "segments of timelines recorded")                    \
-	X(segments_lost, 0, "... dropped: too many, or no room")
+	X(segments_lost, 0, "... dropped: too many, or no room")            \
+	X(forgotten, 0, "stacks dropped before the segments that had them")
 
 struct waiting_stats {
 #define X(name, gauge, help) uint64_t name;
