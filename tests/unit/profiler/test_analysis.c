@@ -340,13 +340,13 @@ static void test_a_thread_ends(void **state)
 	give(TID, 0, 10, QUEUE(NEW));
 	give(TID, 10, 20 * MSEC, ON);
 	/* It left when the cut was made. */
-	give(PID, 499 * MSEC, 500 * MSEC, ON);
+	give(PID, 499 * MSEC, 500 * MSEC - MSEC / 2, ON);
 	analysis_cut(analysis, 500 * MSEC);
 	check_switch(20 * MSEC, 20 * MSEC - 10, 10, "dead", "exit");
 	check_no_switch();
 	/* Cuts are not made for others within 0.4 s. */
 	assert_false(analysis_tick(analysis, 900 * MSEC));
-	assert_true(analysis_tick(analysis, 901 * MSEC));
+	assert_true(analysis_tick(analysis, 900 * MSEC + 1));
 	analysis_cut(analysis, 901 * MSEC);
 	assert_true(next_event(ABI_WATCH_SCHED_SWITCH, &e));
 	assert_int_equal(e.tid, PID);

@@ -556,6 +556,7 @@ static void events_of_user_space_are_queued(void **state)
 static void segments_need_no_hook(void **state)
 {
 	struct strbuf hooks = STRBUF_INIT;
+	struct watch_set names;
 	struct watch_sub *s;
 	const char *why;
 	int followed = 0;
@@ -581,6 +582,47 @@ static void segments_need_no_hook(void **state)
 	assert_null(watch_name_needs(ABI_WATCH_TCP_DROP));
 	assert_null(watch_name_lack(ABI_WATCH_CPU_ANALYSIS));
 	watch_free(w);
+	match("cpu_analysis", &names, &hooks);
+	assert_int_equal(watch_mask_of(&names), 0);
+	assert_int_equal(watch_hook_of(ABI_WATCH_CPU_ANALYSIS), WATCH_N_HOOKS);
+	strbuf_fini(&hooks);
+}
+
+/* A record with a list that does not end where it should is none. */
+static void no_analysis_harms(void **state)
+{
+	struct {
+		struct abi_watch_head head;
+		uint64_t start, end, lost_ns, n;
+		uint32_t len[7], pad;
+		char lists[7][2];
+	} r = { .head.name = ABI_WATCH_CPU_ANALYSIS, .start = 3, .lost_ns = 9 };
+	const size_t len = offsetof(__typeof__(r), lists) + sizeof(r.lists);
+	struct watch_event e;
+
+	for (size_t i = 0; i < ARRAY_SIZE(r.lists); i++) {
+		r.len[i] = 2;
+		r.lists[i][0] = (char)('a' + i);
+	}
+	assert_int_equal(watch_decode(&r, len, &e), 0);
+	assert_int_equal(e.name, ABI_WATCH_CPU_ANALYSIS);
+	assert_int_equal(attribute(&e, "start_time")->u, 3);
+	assert_int_equal(attribute(&e, "lost")->u, 9);
+	assert_string_equal(attribute(&e, "time_type")->s, "a");
+	assert_string_equal(attribute(&e, "fds")->s, "g");
+	assert_true(e.n_attributes <= WATCH_ATTRIBUTES_MAX);
+	for (size_t n = 0; n < len; n++)
+		assert_int_equal(watch_decode(&r, n, &e), -EINVAL);
+	for (size_t i = 0; i < ARRAY_SIZE(r.lists); i++) {
+		r.lists[i][1] = 'x';
+		assert_int_equal(watch_decode(&r, len, &e), -EINVAL);
+		memset(r.lists[i], 0, 2);
+		assert_int_equal(watch_decode(&r, len, &e), -EINVAL);
+		r.lists[i][0] = 'x';
+		r.len[i] = UINT32_MAX;
+		assert_int_equal(watch_decode(&r, len, &e), -EINVAL);
+		r.len[i] = 2;
+	}
 }
 
 static void segments_need_processes(void **state)
@@ -627,6 +669,7 @@ int main(void)
 		cmocka_unit_test(types_are_those_of_the_reason),
 		cmocka_unit_test(events_of_user_space_are_queued),
 		cmocka_unit_test(segments_need_no_hook),
+		cmocka_unit_test(no_analysis_harms),
 		cmocka_unit_test(segments_need_processes),
 	};
 
