@@ -123,13 +123,75 @@ is "text says what is watched" "$(head -1 "$T/text.err")" "profd: watching sched
 is "a query of other names: none" "$(grep -c '"sched_switch",' "$T/none")" 0
 is "--slower: none" "$(cat "$T/slow")" ""
 
-# --- nobody any more ---
 num "they are counted" "$(metric profd_watch_made_total)" '>' $((2 * ROUNDS))
+
+# --- more than is recorded ---
+cat >"$T/storm.py" <<'STORM'
+import os, threading
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def spin():
+    while True:
+        os.sched_yield()
+threading.Thread(target=spin, daemon=True).start()
+spin()
+STORM
+background python3 "$T/storm.py"
+storm=$pid
+background watch_of --json --pid "$storm" cpu_analysis >"$T/storm" 2>"$T/storm.err"
+watcher=$pid
+told() { jq -e -n '[inputs | .lost.cpu_analysis? // 0] | add > 0' "$T/storm"; }
+check "losses are told" wait_for 60 told
+lacks() { jq -e -n 'first(inputs | select(any(.attributes[]?; .key == "lost")))' "$T/storm"; }
+check "an event says that some of its thread are missing" wait_for 60 lacks
+limited=$(metric profd_watch_limited_total)
+num "... and how many is counted" "$limited" '>' 0
+ask "/api/process/$storm/timeline?last=1s" >"$T/timeline"
+num "a timeline that begins then has its own losses only" \
+	"$(head -1 "$T/timeline" | jq .lost.rate)" '<' "$limited"
+end_group "$storm"
+end_group "$watcher"
+cat >"$T/gaps.py" <<'CHECK'
+import json, sys
+ends, wrong, n = {}, [], 0
+for line in open(sys.argv[1]):
+    if not line.endswith("\n"):
+        break
+    o = json.loads(line)
+    if "name" not in o:
+        continue
+    a = {a["key"]: int(a["value"]) for a in o["attributes"] if "," not in str(a["value"])
+         and a["key"] in ("start_time", "end_time", "lost")}
+    if o["tid"] in ends:
+        n += 1
+        if ends[o["tid"]] + a.get("lost", 0) != a["start_time"]:
+            wrong.append((o["tid"], ends[o["tid"]], a))
+    ends[o["tid"]] = a["end_time"]
+print(wrong[:5] or n > 10)
+CHECK
+if [[ $(metric profd_watch_overrun_total) == 0 ]]; then
+	is "segments and losses are the time of a thread" "$(python3 "$T/gaps.py" "$T/storm")" True
+else
+	skip "segments and losses are the time of a thread" "the client was too slow"
+fi
+
+# --- beside a timeline ---
+background sleep 1000
+sleeper=$pid
+background watch_of --json --pid "$sleeper" sched_switch >"$T/beside" 2>"$T/beside.err"
+check "it is watched" wait_for 60 grep -q '"watching"' "$T/beside"
+begun() { "$PROFD" timeline --json --last 1ms --server "unix:$sock" "$sleeper" >"$T/timeline"; }
+check "its timeline is asked for" wait_for 60 begun
+
+# --- nobody any more ---
 for job in "${started[@]}"; do
-	[[ $job == "$profd" || $job == "$pattern" ]] || end_group "$job"
+	[[ $job == "$profd" || $job == "$pattern" || $job == "$sleeper" ]] || end_group "$job"
 done
-nobody() { (($(metric profd_watch_subscribers) == 0 && $(metric profd_waiting_chosen) == 0)); }
-check "the last one has gone: nothing is recorded" wait_for 60 nobody
+nobody() { (($(metric profd_watch_subscribers) == 0 && $(metric profd_waiting_chosen) == 2)); }
+check "the last one has gone: only the timelines are recorded" wait_for 60 nobody
+sleep 0.2
+begun
+is "... which goes on" "$(jq -c 'select(.begun != null) | [.begun, .lost]' "$T/timeline")" \
+	'[false,{"rate":0,"ring":0,"memory":0}]'
 stop_profd
 is "profd ends well" $? 0
 plan
