@@ -11,7 +11,8 @@
 
 /*
  * X(NAME, name, published, category, text). 'published' are the other words by which
- * users know an event, with spaces between them.
+ * users know an event, with spaces between them. The last two come from no program here:
+ * user space makes them of segments (bpf/abi_wait.h).
  */
 #define ABI_WATCH_EVENTS(X)                                                                     \
 	X(PROCESS_FORK, "process_fork", "", "process", "a process was made; ppid: its parent")  \
@@ -32,7 +33,11 @@
 	X(TCP_RETRANSMIT, "tcp_retransmit_skb", "", "net", "segments were sent again")          \
 	X(TCP_SEND_RESET, "tcp_send_reset", "", "net", "a reset was sent")                      \
 	X(TCP_RECEIVE_RESET, "tcp_receive_reset", "", "net", "a reset was received")            \
-	X(TCP_DROP, "tcp_drop", "kfree_skb", "net", "a packet was dropped; reason: why")
+	X(TCP_DROP, "tcp_drop", "kfree_skb", "net", "a packet was dropped; reason: why")        \
+	X(SCHED_SWITCH, "sched_switch", "", "scheduler",                                        \
+	  "a thread left its CPU; on: ns on it, reason: why")                                   \
+	X(CPU_ANALYSIS, "cpu_analysis", "", "scheduler",                                        \
+	  "what a thread did for a second, or 32 segments: on a CPU, and waits with reasons")
 
 enum abi_watch_name {
 #define X(NAME, name, published, category, text) ABI_WATCH_##NAME,

@@ -379,6 +379,13 @@ int engine_timeline(void *arg, const struct abi_key *key, bool lives,
 	return waiting_timeline(e->waiting, key, lives, tid, out);
 }
 
+int engine_follow(void *arg, uint32_t pid, bool begins)
+{
+	const struct engine *e = arg;
+
+	return waiting_follow(e->waiting, pid, begins);
+}
+
 int engine_path(void *arg, const struct abi_key *key, bool lives,
 		struct reporter_path *out)
 {

@@ -95,6 +95,8 @@ void engine_edges(void *arg);
 /* reporter_opts.timeline */
 int engine_timeline(void *arg, const struct abi_key *key, bool lives,
 		    uint32_t tid, struct reporter_timeline *out);
+/* watch_opts.follow */
+int engine_follow(void *arg, uint32_t pid, bool begins);
 /* reporter_opts.path */
 int engine_path(void *arg, const struct abi_key *key, bool lives,
 		struct reporter_path *out);

@@ -312,7 +312,8 @@ static int engine_open_reporter(struct engine *e,
 
 	gethostname(host, sizeof(host) - 1);
 	ro.hostname = host;
-	if (opts->watch && watching_init(&e->watching, opts->loop)) {
+	if (opts->watch &&
+	    watching_init(&e->watching, opts->loop, engine_follow, e)) {
 		snprintf(msg, msglen, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
@@ -465,6 +466,7 @@ static int engine_open_waiting(struct engine *e, const char **what)
 		.pm = e->pm,
 		.reporter = e->reporter,
 		.th = e->th,
+		.watch = e->watching.watch,
 		.selected_only = e->opts.selected_only,
 		.copy_all = e->opts.wait_copy_all,
 		.stack = intake_site,

@@ -39,15 +39,27 @@ static void watching_wake(void *arg)
 	watching_start(arg);
 }
 
-int watching_init(struct watching *w, uv_loop_t *loop)
+static int watching_follow(void *arg, uint32_t pid, bool begins)
+{
+	const struct watching *w = arg;
+
+	return w->follow(w->arg, pid, begins);
+}
+
+int watching_init(struct watching *w, uv_loop_t *loop,
+		  int (*follow)(void *arg, uint32_t pid, bool begins),
+		  void *arg)
 {
 	const struct watch_opts opts = {
 		.self = getpid(),
 		.wake = watching_wake,
+		.follow = watching_follow,
 		.arg = w,
 	};
 
 	w->loop = loop;
+	w->follow = follow;
+	w->arg = arg;
 	return watch_new(&w->watch, &opts);
 }
 

@@ -16,10 +16,14 @@ struct watching {
 	uv_loop_t *loop;
 	uv_work_t work;
 	bool working; /* 'work' is queued or runs */
+	int (*follow)(void *arg, uint32_t pid, bool begins);
+	void *arg; /* of 'follow' */
 };
 
-/* 0 or -ENOMEM. Loads nothing. */
-int watching_init(struct watching *w, uv_loop_t *loop);
+/* 0 or -ENOMEM. Loads nothing. 'follow' is that of watch_opts, with its 'arg'. */
+int watching_init(struct watching *w, uv_loop_t *loop,
+		  int (*follow)(void *arg, uint32_t pid, bool begins),
+		  void *arg);
 /* Reads what has come. */
 void watching_read(struct watching *w);
 /*

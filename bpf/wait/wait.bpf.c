@@ -179,23 +179,29 @@ static __always_inline __u32 thread_state_sum(const struct thread *t, __u32 stat
 				      : t->head;
 }
 
+/* What the sum 'i' is of; returns its site. Those without room know the reason only. */
+static __always_inline __u64 thread_describe(__u32 i, __u32 *what)
+{
+	const struct abi_wait_sum *sum = sum_at(i);
+
+	if (i < ABI_WAIT_RESERVED || !sum) {
+		*what = QUEUE_WHAT(i);
+		return i >= ABI_WAIT_SLEEP ? ABI_WAIT_SITE_ROOM : ABI_WAIT_SITE_NONE;
+	}
+	*what = sum->key.what;
+	return sum->key.site;
+}
+
 /* What is added to the sum 'i' is a segment, too, if the process is chosen. */
 static __always_inline void thread_segment(struct thread *t, struct task_struct *task, __u32 i,
 					   struct segment s)
 {
-	const struct abi_wait_sum *sum = sum_at(i);
+	__u64 site;
 
 	if (!segment_wanted(t->key.tgid))
 		return;
-	/* Those without room know the reason only. */
-	if (i < ABI_WAIT_RESERVED || !sum) {
-		s.what = QUEUE_WHAT(i);
-		s.site = i >= ABI_WAIT_SLEEP ? ABI_WAIT_SITE_ROOM : ABI_WAIT_SITE_NONE;
-	} else {
-		s.what = sum->key.what;
-		s.site = sum->key.site;
-	}
-	segment_put(task, &t->key, &t->waker, &s);
+	site = thread_describe(i, &s.what);
+	segment_put(task, &t->key, &t->waker, &s, site);
 }
 
 /* The interval of the old word ends; 'tid': an exec may have changed it since. */

@@ -14,6 +14,11 @@ enum value_kind {
 	VALUE_STATE, /* of a TCP socket */
 	VALUE_SENT, /* what became of a signal */
 	VALUE_REASON, /* of a dropped packet */
+	/* Of a switch; left out if it is not known. */
+	VALUE_WAIT_REASON,
+	VALUE_WAIT_STATE,
+	VALUE_WAIT_CALL,
+	VALUE_WAIT_FD,
 };
 
 static const struct {
@@ -48,6 +53,11 @@ static const struct {
 	{ ABI_WATCH_TCP_RETRANSMIT, 1, VALUE_STATE, "state" },
 	{ ABI_WATCH_TCP_RETRANSMIT, 2, VALUE_INT_OR_NONE, "retval" },
 	{ ABI_WATCH_TCP_DROP, 0, VALUE_REASON, "reason" },
+	{ ABI_WATCH_SCHED_SWITCH, 0, VALUE_UINT_OR_NONE, "on" },
+	{ ABI_WATCH_SCHED_SWITCH, 1, VALUE_WAIT_STATE, "state" },
+	{ ABI_WATCH_SCHED_SWITCH, 1, VALUE_WAIT_REASON, "reason" },
+	{ ABI_WATCH_SCHED_SWITCH, 1, VALUE_WAIT_CALL, "syscall" },
+	{ ABI_WATCH_SCHED_SWITCH, 1, VALUE_WAIT_FD, "fd" },
 };
 
 /* net/tcp_states.h. */
@@ -74,6 +84,19 @@ static void decode_text(struct watch_attribute *a, const char *text, uint64_t v)
 		a->s = text;
 	else
 		a->u = v;
+}
+
+/* Of what follows a switch. */
+static bool decode_what(struct watch_attribute *a, enum value_kind kind,
+			uint64_t what)
+{
+	const char *text = kind == VALUE_WAIT_REASON  ? watch_sched_reason(what)
+			   : kind == VALUE_WAIT_STATE ? watch_sched_state(what)
+			   : kind == VALUE_WAIT_CALL  ? watch_sched_call(what)
+						      : watch_sched_fd(what);
+
+	decode_text(a, text, what);
+	return text;
 }
 
 /* False: it is left out. */
@@ -104,6 +127,11 @@ static bool decode_value(struct watch_attribute *a, enum value_kind kind,
 	case VALUE_REASON:
 		decode_text(a, decode_reason(*v), *v);
 		return true;
+	case VALUE_WAIT_REASON:
+	case VALUE_WAIT_STATE:
+	case VALUE_WAIT_CALL:
+	case VALUE_WAIT_FD:
+		return decode_what(a, kind, *v);
 	}
 	return false;
 }
@@ -137,6 +165,8 @@ int watch_decode_name(const void *record, size_t len)
 		return -EINVAL;
 	if (h->name >= ABI_WATCH_NAMES)
 		return watch_call_name(record, len);
+	if (h->name == ABI_WATCH_CPU_ANALYSIS)
+		return watch_sched_is(record, len) ? h->name : -EINVAL;
 	return len == sizeof(struct abi_watch_record) ? h->name : -EINVAL;
 }
 
@@ -153,6 +183,10 @@ int watch_decode(const void *record, size_t len, struct watch_event *out)
 	if (name >= ABI_WATCH_NAMES)
 		return watch_call_decode(record, len, out);
 	out->name = (size_t)name;
+	if (name == ABI_WATCH_CPU_ANALYSIS) {
+		watch_sched_decode(record, out);
+		return 0;
+	}
 	out->created_by = r->created_by;
 	if (r->head.flags & ABI_WATCH_SOCKET)
 		watch_fd_decode_tcp(r, &out->fd);

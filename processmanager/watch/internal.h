@@ -129,12 +129,15 @@ void watch_fd_decode_tcp(const struct abi_watch_record *r,
 /* --- kernel.c ---------------------------------------------------------------- */
 
 /*
- * Names as bits: those of enum abi_watch_name, and whether there is any of a system
- * call, and of the end of one. An end needs the begin, too, which has its time.
+ * Names as bits: those of enum abi_watch_name that hooks send, and whether there is any of
+ * a system call, and of the end of one. An end needs the begin, too, which has its time.
  */
 #define WATCH_MASK_CALLS WATCH_BIT(ABI_WATCH_NAMES)
 #define WATCH_MASK_EXITS WATCH_BIT(ABI_WATCH_NAMES + 1)
 uint32_t watch_mask_of(const struct watch_set *names);
+/* Those that are made of segments. */
+#define WATCH_SEGMENTS \
+	(WATCH_BIT(ABI_WATCH_SCHED_SWITCH) | WATCH_BIT(ABI_WATCH_CPU_ANALYSIS))
 
 /* Programs of bpf/watch/watch.bpf.c, by tracepoint; X(program, "tracepoint", mask). */
 #define WATCH_TCP                                                             \
@@ -193,7 +196,7 @@ const struct watch_kernel *watch_kernel(void);
 bool watch_kernel_has_call(uint32_t nr);
 /* The hooks of these names; without those that another hook replaces here. */
 uint32_t watch_hooks_of(const struct watch_set *names);
-/* The hook that has the events of a name. */
+/* The hook that has the events of a name; WATCH_N_HOOKS: none has. */
 enum watch_hook watch_hook_of(size_t name);
 /* Appends their tracepoints. */
 void watch_hooks_list(uint32_t hooks, struct strbuf *out);
@@ -240,6 +243,17 @@ int watch_decode_name(const void *record, size_t len);
 /* The same; strings of the event may be in the record. */
 int watch_decode(const void *record, size_t len, struct watch_event *out);
 
+/* --- sched.c ----------------------------------------------------------------- */
+
+/* Attributes of ABI_WATCH_SCHED_SWITCH, by 'what'. NULL: it is not known. */
+const char *watch_sched_reason(uint64_t what);
+const char *watch_sched_state(uint64_t what);
+const char *watch_sched_call(uint64_t what);
+const char *watch_sched_fd(uint64_t what);
+/* As watch_decode_name() and watch_decode(), whose head is done. */
+bool watch_sched_is(const void *record, size_t len);
+void watch_sched_decode(const void *record, struct watch_event *out);
+
 /* --- queue.c ----------------------------------------------------------------- */
 
 /* A record, shared by those for whom it waits. On the loop's thread. */
@@ -256,6 +270,9 @@ struct watch_item {
 /* A copy, with one reference. NULL: no memory. */
 struct watch_item *watch_item_new(const void *record, size_t len, int name);
 void watch_item_put(struct watch_item *item); /* NULL is allowed */
+
+/* A record of user space to the queues of those who want it. */
+void watch_post(struct watch *w, const void *record, size_t len);
 
 /* What waits for one subscriber; zeroed at first. */
 struct watch_queue {

@@ -131,7 +131,8 @@ bool watch_kernel_has_call(uint32_t nr)
 
 uint32_t watch_mask_of(const struct watch_set *names)
 {
-	uint32_t mask = (uint32_t)names->w[0] & (WATCH_MASK_CALLS - 1);
+	uint32_t mask = (uint32_t)names->w[0] & (WATCH_MASK_CALLS - 1) &
+			~WATCH_SEGMENTS;
 	bool exit;
 
 	for (size_t i = ABI_WATCH_NAMES; i < WATCH_N_NAMES; i++)
@@ -191,7 +192,7 @@ enum watch_hook watch_hook_of(size_t name)
 			if (hook_names[h] & WATCH_BIT(name))
 				return h;
 	}
-	return 0;
+	return WATCH_N_HOOKS;
 }
 
 const char *watch_name_lack(size_t i)
@@ -200,7 +201,7 @@ const char *watch_name_lack(size_t i)
 	bool exit;
 	int nr = watch_call_nr(i, &exit);
 
-	if (i >= WATCH_N_NAMES)
+	if (i >= WATCH_N_NAMES || watch_hook_of(i) == WATCH_N_HOOKS)
 		return NULL;
 	if (k->err)
 		return "the kernel has no BTF";

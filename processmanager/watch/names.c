@@ -38,9 +38,6 @@ static const struct watch_name names[] = {
 static const char *const prefixes[] = { "kretprobe-", "kprobe-",
 					"tracepoint-" };
 
-/* Names that will be events, and when. */
-static const char *const later[] = { "sched_switch", "cpu_analysis" };
-
 #define NEAR_MAX 12 /* names that an error lists */
 
 const struct watch_name *watch_name(size_t i)
@@ -86,12 +83,11 @@ static bool names_is(const struct watch_name *n, const char *pattern)
 	return false;
 }
 
-static bool names_is_later(const char *pattern)
+const char *watch_name_needs(size_t i)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(later); i++)
-		if (!fnmatch(later[i], pattern, 0))
-			return true;
-	return false;
+	return i < ABI_WATCH_NAMES && WATCH_BIT(i) & WATCH_SEGMENTS
+		       ? "--pid, and a profd that runs with --wait"
+		       : NULL;
 }
 
 /* Begins like it, or has it; of system calls the part that names the call. */
@@ -175,9 +171,12 @@ static void names_search(const char *name, const char *category,
 			 struct names_found *f)
 {
 	uint8_t by_fd = names_by_fd(category), bits;
+	/* Else a subscription to all would need what these need. */
+	bool wild = strpbrk(name, "*?[");
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!names_is(&names[i], names_bare(name)))
+		if (!names_is(&names[i], names_bare(name)) ||
+		    (wild && watch_name_needs(i)))
 			continue;
 		watch_set_add(&f->named, i, ABI_WATCH_ANY_CATEGORY);
 		if (names[i].by_fd)
@@ -211,8 +210,6 @@ int watch_names_match(const char *pattern, struct watch_set *out,
 	if (!watch_set_is_empty(&f.named)) {
 		strbuf_puts(why, "no such event has this category");
 		names_categories(&f.named, why);
-	} else if (fits && names_is_later(name)) {
-		strbuf_puts(why, "not an event yet");
 	} else {
 		strbuf_puts(why, "no such event");
 		names_near(fits ? names_bare(name) : "", why);

@@ -85,10 +85,25 @@ static void watch_close_ring(struct watch *w)
 	memset(w->skipped, 0, sizeof(w->skipped));
 }
 
+static bool sub_wants_segments(const struct watch_sub *s)
+{
+	return s->names.w[0] & WATCH_SEGMENTS;
+}
+
+/* Ends to follow the first n of its processes. */
+static void sub_unfollow(const struct watch_sub *s, size_t n)
+{
+	const struct watch_opts *opts = &s->w->opts;
+
+	while (sub_wants_segments(s) && n-- > 0)
+		opts->follow(opts->arg, s->pids[n], false);
+}
+
 static void sub_free(struct watch_sub *s)
 {
 	LIST_REMOVE(s, entry);
 	s->w->n_subs--;
+	sub_unfollow(s, s->n_pids);
 	watch_queue_fini(&s->queue);
 	watch_item_put(s->read);
 	free(s);
@@ -172,7 +187,8 @@ static void watch_changed(struct watch *w)
 		for (size_t i = 0; i < ABI_WATCH_CLASSES; i++)
 			if (sub_class(s, i))
 				wanted_widen(&all.filters[i], s);
-		fit = fit && wanted_add_pids(&all, s);
+		if (watch_mask_of(&s->names))
+			fit = fit && wanted_add_pids(&all, s);
 		wanted_add_client(&all, s->client);
 	}
 	for (size_t i = 0; i < ABI_WATCH_CLASSES; i++) {
@@ -187,6 +203,46 @@ static void watch_changed(struct watch *w)
 	pthread_mutex_unlock(&w->lock);
 	if (w->opts.wake)
 		w->opts.wake(w->opts.arg);
+}
+
+static const struct {
+	int err;
+	const char *why;
+} follow_errors[] = {
+	{ -EINVAL, "it needs --pid, and comes from these processes only" },
+	{ -ENOTSUP, "this profd runs without --wait: start it with --wait, or "
+		    "set wait = yes" },
+	{ -E2BIG, "64 processes are recorded already: name fewer by --pid, end "
+		  "other watches, or wait until timelines that were asked for "
+		  "end, after 5 minutes" },
+};
+
+/* The processes whose segments it wants. */
+static int sub_follow(struct watch_sub *s, struct strbuf *why)
+{
+	const struct watch_opts *opts = &s->w->opts;
+	int err = 0;
+
+	if (!sub_wants_segments(s))
+		return 0;
+	if (!opts->follow)
+		err = -ENOTSUP;
+	else if (!s->n_pids)
+		err = -EINVAL;
+	for (size_t i = 0; !err && i < s->n_pids; i++) {
+		err = opts->follow(opts->arg, s->pids[i], true);
+		if (err)
+			sub_unfollow(s, i);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(follow_errors); i++)
+		if (follow_errors[i].err == err)
+			strbuf_printf(why, "%s: %s",
+				      watch_set_has(&s->names,
+						    ABI_WATCH_SCHED_SWITCH)
+					      ? "sched_switch"
+					      : "cpu_analysis",
+				      follow_errors[i].why);
+	return err;
 }
 
 static int sub_names(struct watch_sub *s, const struct watch_want *want,
@@ -234,6 +290,11 @@ int watch_subscribe(struct watch *w, const struct watch_want *want,
 	s->client = want->client;
 	s->take = want->take;
 	s->arg = want->arg;
+	err = sub_follow(s, why);
+	if (err) {
+		free(s);
+		return err;
+	}
 	LIST_INSERT_HEAD(&w->subs, s, entry);
 	w->n_subs++;
 	watch_changed(w);
@@ -331,7 +392,7 @@ void watch_worked(struct watch *w)
 	bool idle;
 
 	pthread_mutex_lock(&w->lock);
-	idle = watch_set_is_empty(&w->wanted.names) && w->done == w->changes;
+	idle = !watch_hooks_of(&w->wanted.names) && w->done == w->changes;
 	w->stats.hooks = (uint64_t)__builtin_popcount(w->hooks);
 	pthread_mutex_unlock(&w->lock);
 	if (w->load && idle) {
@@ -349,6 +410,7 @@ void watch_worked(struct watch *w)
 
 int watch_ready(const struct watch_sub *s, const char **why)
 {
+	uint32_t hooks = watch_hooks_of(&s->names);
 	struct watch_load *loaded;
 	struct watch *w = s->w;
 	int ready;
@@ -358,14 +420,13 @@ int watch_ready(const struct watch_sub *s, const char **why)
 	*why = w->why ?: "";
 	if (w->done < s->since)
 		ready = 0;
-	else if (w->err &&
-		 (!w->failed || w->failed & watch_hooks_of(&s->names)))
+	else if (w->err && hooks && (!w->failed || w->failed & hooks))
 		ready = w->err;
 	else
 		ready = 1;
 	pthread_mutex_unlock(&w->lock);
 	/* watch_work() may have ended, and watch_worked() is still to come. */
-	if (ready > 0 && loaded && w->ring_of != loaded)
+	if (ready > 0 && hooks && loaded && w->ring_of != loaded)
 		ready = w->ring_err;
 	return ready;
 }
@@ -402,7 +463,10 @@ static int watch_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
-/* Less than the threshold; also the end of a call whose latency is not known. */
+/*
+ * Less than the threshold; also the end of a call, and a switch, whose latency is not
+ * known.
+ */
 static bool sub_is_quick(const struct watch_sub *s,
 			 const struct watch_item *item)
 {
@@ -410,7 +474,10 @@ static bool sub_is_quick(const struct watch_sub *s,
 
 	if (item->head.flags & ABI_WATCH_TIMED)
 		return item->head.latency < s->slower;
-	return s->slower && watch_call_nr(item->name, &exit) >= 0 && exit;
+	if (!s->slower)
+		return false;
+	return item->name == ABI_WATCH_SCHED_SWITCH ||
+	       (watch_call_nr(item->name, &exit) >= 0 && exit);
 }
 
 /* Whether its descriptor is of a category that is wanted. */
@@ -425,6 +492,12 @@ static bool sub_has_category(const struct watch_sub *s,
 	return s->names.categories[item->name] >> watch_fd_category(fd) & 1;
 }
 
+static bool sub_has_pid(const struct watch_sub *s, uint32_t pid)
+{
+	return !s->n_pids || bsearch(&pid, s->pids, s->n_pids, sizeof(*s->pids),
+				     watch_cmp_pid);
+}
+
 static void sub_offer(struct watch_sub *s, struct watch_item *item)
 {
 	const struct abi_watch_head *h = &item->head;
@@ -433,8 +506,7 @@ static void sub_offer(struct watch_sub *s, struct watch_item *item)
 	if (!watch_set_has(&s->names, item->name) || sub_is_quick(s, item) ||
 	    !sub_has_category(s, item) ||
 	    (s->failed && !(h->flags & ABI_WATCH_FAILED)) ||
-	    (s->n_pids && !bsearch(&h->key.tgid, s->pids, s->n_pids,
-				   sizeof(*s->pids), watch_cmp_pid)))
+	    !sub_has_pid(s, h->key.tgid))
 		return;
 	if (s->take && (watch_decode(h, item->len, &e) || !s->take(s->arg, &e)))
 		return;
@@ -495,7 +567,7 @@ static void watch_lose(struct watch *w, size_t name, uint64_t n)
 /* A program that did not run might have sent any event of its hook. */
 static void watch_count_skipped(struct watch *w)
 {
-	uint64_t more[WATCH_N_HOOKS], any = 0;
+	uint64_t more[WATCH_N_HOOKS + 1] = { 0 }, any = 0;
 
 	for (size_t i = 0; i < WATCH_N_HOOKS; i++) {
 		more[i] = watch_load_skipped(w->ring_of, i) - w->skipped[i];
@@ -526,6 +598,53 @@ static void watch_count(struct watch *w)
 		watch_lose(w, i, more.dropped + more.limited);
 	}
 	watch_count_skipped(w);
+}
+
+/* --- records of user space ---------------------------------------------------- */
+
+bool watch_is_wanted(const struct watch *w, size_t name)
+{
+	const struct watch_sub *s;
+
+	LIST_FOREACH(s, &w->subs, entry)
+		if (watch_set_has(&s->names, name))
+			return true;
+	return false;
+}
+
+void watch_post(struct watch *w, const void *record, size_t len)
+{
+	int name = watch_decode_name(record, len);
+	struct watch_item *item;
+	struct watch_sub *s;
+
+	if (name < 0)
+		return;
+	w->stats.made++;
+	item = watch_item_new(record, len, name);
+	LIST_FOREACH(s, &w->subs, entry)
+		if (item)
+			sub_offer(s, item);
+		else if (watch_set_has(&s->names, (size_t)name))
+			sub_lose(s, (size_t)name);
+	watch_item_put(item);
+}
+
+void watch_post_lost(struct watch *w, uint32_t pid, uint64_t dropped,
+		     uint64_t limited)
+{
+	struct watch_sub *s;
+
+	w->stats.dropped += dropped;
+	w->stats.limited += limited;
+	LIST_FOREACH(s, &w->subs, entry) {
+		if (!sub_has_pid(s, pid))
+			continue;
+		for (size_t i = 0; i < ABI_WATCH_NAMES; i++)
+			if (WATCH_BIT(i) & WATCH_SEGMENTS &&
+			    watch_set_has(&s->names, i))
+				s->lost[i] += dropped + limited;
+	}
 }
 
 int watch_fd(const struct watch *w)

@@ -4,6 +4,10 @@
  * happens to processes. Only what somebody subscribes to is attached, by programs on BTF
  * tracepoints (bpf/watch/watch.bpf.c); without a subscriber nothing is loaded.
  *
+ * Two events, of what threads do, come from no program here: whoever has the segments of
+ * their time makes them (watch_post_switch(), watch_post_analysis()), of the processes
+ * that subscriptions name by pid.
+ *
  * All calls are made on the loop's thread, but watch_work(), which loads, attaches and
  * detaches programs and may take a second: that one is called on any other thread, one
  * call at a time, whenever watch_pending() says so.
@@ -21,6 +25,7 @@
 
 #include "base/strbuf.h"
 #include "bpf/abi.h"
+#include "bpf/abi_wait.h"
 
 struct watch;
 struct watch_sub;
@@ -50,8 +55,16 @@ struct watch_name {
 const struct watch_name *watch_name(size_t i);
 /* Its system call, "read", whose arguments are appended: "fd, buf, count"; or NULL. */
 const char *watch_name_call(size_t i, struct strbuf *arguments);
-/* Appends the tracepoints that the i-th name needs: "inet_sock_set_state, ...". */
+/*
+ * Appends the tracepoints that the i-th name needs: "inet_sock_set_state, ..."; none if
+ * its events are made of segments.
+ */
 void watch_name_hooks(size_t i, struct strbuf *out);
+/*
+ * What a subscription to the i-th name needs, for users; NULL: nothing. Wild cards do not
+ * mean such a name.
+ */
+const char *watch_name_needs(size_t i);
 /*
  * Why the running kernel does not have the i-th name, or only a part of it; NULL:
  * nothing is missing. The first call, on any thread, reads the kernel's BTF, which
@@ -158,6 +171,12 @@ struct watch_opts {
 	pid_t self; /* its and its children's events are left out; 0: of none */
 	/* Called on the loop's thread when watch_pending() has become true. */
 	void (*wake)(void *arg);
+	/*
+	 * A subscription begins (or ends) to want the events that are made of segments of
+	 * whatever process has this pid. Begins: 0, -ENOTSUP: there are no segments,
+	 * -E2BIG: of too many processes, or another -errno. NULL: -ENOTSUP.
+	 */
+	int (*follow)(void *arg, uint32_t pid, bool begins);
 	void *arg;
 };
 
@@ -169,7 +188,8 @@ void watch_free(struct watch *w);
 /*
  * 0, and its events come from when watch_ready() is true on; names that the kernel
  * lacks are taken, and never come. -EINVAL: 'why' says which name is wrong, and which
- * ones there are; -EUSERS: there are WATCH_SUBS_MAX; -ENOMEM.
+ * ones there are, or what it needs; what opts.follow() returned: 'why' says what to do;
+ * -EUSERS: there are WATCH_SUBS_MAX; -ENOMEM.
  */
 int watch_subscribe(struct watch *w, const struct watch_want *want,
 		    struct watch_sub **out, struct strbuf *why);
@@ -210,12 +230,89 @@ int watch_next(struct watch_sub *s, struct watch_event *out);
  */
 uint64_t watch_lost(const struct watch_sub *s, size_t name);
 
+/* --- events made of segments ------------------------------------------------------- */
+
+/* Whose they are. */
+struct watch_thread {
+	struct abi_key key;
+	uint32_t tid, uid, gid;
+	char comm[ABI_COMM_LEN];
+};
+
+/* Of a switch: the thread has ended; why it left its CPU is not known. */
+#define WATCH_SWITCH_ENDS ABI_WAIT_WHAT_ON
+#define WATCH_SWITCH_UNKNOWN \
+	ABI_WAIT_WHAT(ABI_WAIT_NO_CALL, ABI_WAIT_REASON_MAX, 0)
+
+struct watch_switch {
+	uint64_t time; /* it left its CPU; CLOCK_BOOTTIME, ns */
+	uint64_t on_ns; /* since it was put there; 0: not known */
+	bool timed; /* 'latency_ns' is known */
+	uint64_t latency_ns; /* in the run queue before that */
+	uint32_t what; /* ABI_WAIT_WHAT() of what it does then, or as above */
+};
+
+/* The time of a thread on a CPU, or from there until it is on one again. */
+struct watch_segment {
+	uint64_t ns;
+	uint64_t queued_ns; /* of it, at its end, in the run queue */
+	uint32_t what; /* ABI_WAIT_WHAT() of the wait; without one of the run queue */
+	uint32_t queue; /* enum abi_wait_reason, of 'queued_ns'; 0: none */
+};
+
+#define WATCH_SEGMENTS_MAX 32 /* of an event */
+
+struct watch_analysis {
+	uint64_t start,
+		end; /* CLOCK_BOOTTIME, ns: the segments are all between */
+	uint64_t lost_ns; /* before 'start', of which nothing is known */
+	size_t n; /* <= WATCH_SEGMENTS_MAX */
+	const struct watch_segment *segments;
+};
+
+/*
+ * The type of a segment as Kindling's probe has it, of ABI_WAIT_WHAT(). The number is
+ * published, too.
+ */
+#define WATCH_TIMES(X)  \
+	X(ON, on)       \
+	X(FILE, file)   \
+	X(NET, net)     \
+	X(FUTEX, futex) \
+	X(IDLE, idle)   \
+	X(OTHER, other) \
+	X(EPOLL, epoll)
+enum watch_time {
+#define X(NAME, name) WATCH_TIME_##NAME,
+	WATCH_TIMES(X)
+#undef X
+	WATCH_N_TIMES,
+};
+enum watch_time watch_time(uint32_t what);
+
+/* Whether any subscriber wants events of that name. */
+bool watch_is_wanted(const struct watch *w, size_t name);
+/* To the queues of those that want it, at once. Copied. */
+void watch_post_switch(struct watch *w, const struct watch_thread *t,
+		       const struct watch_switch *s);
+void watch_post_analysis(struct watch *w, const struct watch_thread *t,
+			 const struct watch_analysis *a);
+/*
+ * Segments of a process were lost: there was no room, or it had too many. Each is counted
+ * as an event of both names, which may be more than there would have been.
+ */
+void watch_post_lost(struct watch *w, uint32_t pid, uint64_t dropped,
+		     uint64_t limited);
+
+/* --- the rest ----------------------------------------------------------------------- */
+
 /* The name of a system call of this machine; NULL: there is none of that number. */
 const char *watch_syscall(uint32_t nr);
 
 /* X(name, gauge, "help"): of all subscribers together. */
 #define WATCH_STATS(X)                                                           \
 	X(records, 0, "watched events read from the kernel")                     \
+	X(made, 0, "watched events made of segments of timelines")               \
 	X(dropped, 0, "watched events lost because the ring was full")           \
 	X(limited, 0, "watched events beyond the budget of a user")              \
 	X(skipped, 0,                                                            \

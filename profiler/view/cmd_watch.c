@@ -52,12 +52,13 @@ static void watch_list_json(struct strbuf *out, size_t i)
 	json_t *line;
 
 	watch_name_hooks(i, &hooks);
-	line = json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:s*, s:s*, s:s*}",
-			 "name", n->name, "published", n->published, "category",
-			 n->category, "by_fd", n->by_fd, "text", n->text,
-			 "hooks", hooks.data ?: "", "call", call, "arguments",
-			 call ? arguments.data ?: "" : NULL, "lack",
-			 watch_name_lack(i));
+	line = json_pack(
+		"{s:s, s:s, s:s, s:b, s:s, s:s, s:s*, s:s*, s:s*, s:s*}",
+		"name", n->name, "published", n->published, "category",
+		n->category, "by_fd", n->by_fd, "text", n->text, "hooks",
+		hooks.data ?: "", "call", call, "arguments",
+		call ? arguments.data ?: "" : NULL, "lack", watch_name_lack(i),
+		"needs", watch_name_needs(i));
 	pages_json(out, line);
 	json_decref(line);
 	strbuf_fini(&hooks);
@@ -67,12 +68,13 @@ static void watch_list_json(struct strbuf *out, size_t i)
 static void watch_list_event(struct strbuf *out, size_t i)
 {
 	const struct watch_name *n = watch_name(i);
-	const char *lack = watch_name_lack(i);
+	const char *lack = watch_name_lack(i), *needs = watch_name_needs(i);
 	struct strbuf hooks = STRBUF_INIT;
 
 	watch_name_hooks(i, &hooks);
 	strbuf_printf(out, "%-20s %-9s %s\n", n->name, n->category, n->text);
-	strbuf_printf(out, "%-30s %s%s%s\n", "", hooks.data ?: "",
+	strbuf_printf(out, "%-30s %s%s%s%s%s\n", "", needs ? "needs " : "",
+		      needs ?: "", hooks.data ?: "",
 		      hooks.len && lack ? "; " : "", lack ?: "");
 	strbuf_fini(&hooks);
 }
@@ -190,6 +192,11 @@ static void watch_put_us(struct strbuf *sb, int64_t v)
 	lines_duration(sb, (uint64_t)v * 1000);
 }
 
+static void watch_put_ns(struct strbuf *sb, int64_t v)
+{
+	lines_duration(sb, (uint64_t)v);
+}
+
 /* Results of calls that a signal interrupted, which programs see as EINTR: linux/errno.h. */
 static const char *watch_restart(int64_t v)
 {
@@ -226,6 +233,7 @@ static const struct {
 	{ "sig", watch_put_signal },   { "status", watch_put_status },
 	{ "retval", watch_put_error }, { "error", watch_put_error },
 	{ "rtt", watch_put_us },       { "res", watch_put_result },
+	{ "on", watch_put_ns },
 };
 
 static void watch_put_attribute(struct strbuf *sb, const json_t *a)
@@ -378,16 +386,17 @@ static void watch_put_cost(const struct view_watch *w, struct strbuf *sb,
 static bool watch_tell(const struct view_watch *w, const json_t *o)
 {
 	json_t *lost = json_object_get(o, "lost"), *v;
+	const json_t *hooks = json_object_get(o, "hooks");
 	struct strbuf sb = STRBUF_INIT;
 	const char *key;
 
 	if (json_object_get(o, "watching")) {
 		strbuf_puts(&sb, "profd: watching ");
 		watch_put_words(&sb, json_object_get(o, "watching"));
-		strbuf_puts(&sb, " by ");
-		watch_put_words(&sb, json_object_get(o, "hooks"));
+		strbuf_puts(&sb, json_array_size(hooks) ? " by " : "");
+		watch_put_words(&sb, hooks);
 		strbuf_puts(&sb, "\n");
-		watch_put_cost(w, &sb, json_object_get(o, "hooks"));
+		watch_put_cost(w, &sb, hooks);
 	}
 	watch_put_lacks(&sb, json_object_get(o, "lacks"));
 	json_object_foreach(lost, key, v)

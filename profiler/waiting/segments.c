@@ -18,7 +18,10 @@ struct waiting_segments {
 	struct ring *ring; /* NULL: nothing was chosen yet */
 	void (*fn)(void *arg, const struct abi_segment *s);
 	void *arg;
-	uint32_t chosen[ABI_CHOSEN_MAX];
+	struct segments_choice {
+		uint32_t tgid;
+		unsigned int times; /* it was chosen */
+	} chosen[ABI_CHOSEN_MAX];
 	size_t n;
 };
 
@@ -141,6 +144,16 @@ static int segments_start(struct waiting_segments *s)
 			segments_on_record, s);
 }
 
+/* s->n: it is not chosen. */
+static size_t segments_find(const struct waiting_segments *s, uint32_t tgid)
+{
+	size_t i = 0;
+
+	while (i < s->n && s->chosen[i].tgid != tgid)
+		i++;
+	return i;
+}
+
 /* Sets the bit of all that are chosen; several may have the same. */
 static void segments_bits(struct waiting_segments *s, uint32_t tgid, bool on)
 {
@@ -149,7 +162,7 @@ static void segments_bits(struct waiting_segments *s, uint32_t tgid, bool on)
 	__u64 mask = 1ULL << bit % 64;
 
 	for (size_t i = 0; i < s->n; i++)
-		on |= s->chosen[i] % ABI_CHOSEN_BITS == bit;
+		on |= s->chosen[i].tgid % ABI_CHOSEN_BITS == bit;
 	if (on)
 		__atomic_or_fetch(&bits[bit / 64], mask, __ATOMIC_SEQ_CST);
 	else
@@ -159,8 +172,13 @@ static void segments_bits(struct waiting_segments *s, uint32_t tgid, bool on)
 int waiting_segments_choose(struct waiting_segments *s, uint32_t tgid)
 {
 	const struct abi_chosen none = { 0 };
+	size_t i = segments_find(s, tgid);
 	int err;
 
+	if (i < s->n) {
+		s->chosen[i].times++;
+		return 0;
+	}
 	if (s->n == ABI_CHOSEN_MAX)
 		return -E2BIG;
 	err = segments_start(s);
@@ -170,22 +188,25 @@ int waiting_segments_choose(struct waiting_segments *s, uint32_t tgid)
 			BPF_NOEXIST);
 	if (err)
 		return err;
-	s->chosen[s->n++] = tgid;
+	s->chosen[s->n++] = (struct segments_choice){ tgid, 1 };
 	segments_bits(s, tgid, true);
 	return 0;
 }
 
 void waiting_segments_unchoose(struct waiting_segments *s, uint32_t tgid)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		if (s->chosen[i] != tgid)
-			continue;
-		s->chosen[i] = s->chosen[--s->n];
-		segments_bits(s, tgid, false);
-		bpf_map_delete_elem(bpf_map__fd(s->skel->maps.wait_chosen),
-				    &tgid);
+	size_t i = segments_find(s, tgid);
+
+	if (i == s->n || --s->chosen[i].times)
 		return;
-	}
+	s->chosen[i] = s->chosen[--s->n];
+	segments_bits(s, tgid, false);
+	bpf_map_delete_elem(bpf_map__fd(s->skel->maps.wait_chosen), &tgid);
+}
+
+size_t waiting_segments_chosen(const struct waiting_segments *s)
+{
+	return s->n;
 }
 
 void waiting_segments_counts(const struct waiting_segments *s, uint32_t tgid,

@@ -25,10 +25,13 @@ waiting_segments_new(struct waiting_sums *sums,
 		     void *arg);
 void waiting_segments_free(struct waiting_segments *s);
 
-/* 0 or -errno; -E2BIG: ABI_CHOSEN_MAX are. */
+/*
+ * 0 or -errno; -E2BIG: ABI_CHOSEN_MAX are. It is chosen until it was unchosen as often.
+ */
 int waiting_segments_choose(struct waiting_segments *s, uint32_t tgid);
 void waiting_segments_unchoose(struct waiting_segments *s, uint32_t tgid);
-/* All zeros of one that is not chosen. */
+size_t waiting_segments_chosen(const struct waiting_segments *s);
+/* Since it was first chosen; all zeros of one that is not. */
 void waiting_segments_counts(const struct waiting_segments *s, uint32_t tgid,
 			     struct abi_chosen *out);
 /* Number of records or -errno. */

@@ -12,6 +12,8 @@
 struct timeline {
 	struct abi_key key; /* without exec_id */
 	uint64_t since, asked; /* CLOCK_BOOTTIME */
+	struct abi_chosen
+		before; /* counts of that time: it was followed already */
 	struct abi_segment *records;
 	size_t first, n, cap;
 	uint64_t overwritten;
@@ -24,8 +26,8 @@ struct timeline {
 };
 
 struct timelines {
+	struct timeline_opts opts;
 	struct waiting_segments *segments;
-	struct waiting_sites *sites;
 	struct timeline of[ABI_CHOSEN_MAX];
 	size_t n;
 	struct timeline *last; /* that the last record belonged to */
@@ -76,7 +78,7 @@ static void timeline_grow(struct timelines *t, struct timeline *of)
 
 static void timeline_drop_oldest(struct timelines *t, struct timeline *of)
 {
-	waiting_sites_unrecord(t->sites, of->records[of->first].site);
+	waiting_sites_unrecord(t->opts.sites, of->records[of->first].site);
 	of->first = (of->first + 1) % of->cap;
 	of->n--;
 }
@@ -90,7 +92,7 @@ static void timeline_keep(struct timelines *t, struct timeline *of,
 	if (!of->cap)
 		return;
 	/* Before the oldest is dropped, which may have the same. */
-	waiting_sites_record(t->sites, s->site, s->end);
+	waiting_sites_record(t->opts.sites, s->site, s->end);
 	if (of->n == of->cap)
 		timeline_drop_oldest(t, of);
 	of->records[(of->first + of->n++) % of->cap] = *s;
@@ -98,13 +100,25 @@ static void timeline_keep(struct timelines *t, struct timeline *of,
 
 /* --- which processes ----------------------------------------------------------------- */
 
+static void timeline_add_lost(const struct timelines *t,
+			      const struct timeline *of,
+			      struct reporter_timeline *out)
+{
+	struct abi_chosen counts;
+
+	waiting_segments_counts(t->segments, of->key.tgid, &counts);
+	out->lost_rate += counts.lost_rate - of->before.lost_rate;
+	out->lost_ring += counts.lost_ring - of->before.lost_ring;
+	out->lost_memory += of->overwritten;
+}
+
 static uint64_t timeline_lost(const struct timelines *t,
 			      const struct timeline *of)
 {
-	struct abi_chosen c;
+	struct reporter_timeline lost = { 0 };
 
-	waiting_segments_counts(t->segments, of->key.tgid, &c);
-	return c.lost_rate + c.lost_ring + of->overwritten;
+	timeline_add_lost(t, of, &lost);
+	return lost.lost_rate + lost.lost_ring + lost.lost_memory;
 }
 
 static void timeline_end(struct timelines *t, struct timeline *of)
@@ -119,8 +133,8 @@ static void timeline_end(struct timelines *t, struct timeline *of)
 	t->last = NULL;
 }
 
-/* In place of a waker's, the one that ends first. */
-static void timeline_make_room(struct timelines *t)
+/* Of those for wakers the one that ends first. NULL: there is none. */
+static struct timeline *timeline_of_waker(struct timelines *t)
 {
 	struct timeline *least = NULL;
 
@@ -128,7 +142,16 @@ static void timeline_make_room(struct timelines *t)
 		if (t->of[i].by_waker &&
 		    (!least || t->of[i].asked < least->asked))
 			least = &t->of[i];
-	if (least)
+	return least;
+}
+
+/* If all places are taken, in place of a waker's; one that is followed keeps its place. */
+static void timeline_make_room(struct timelines *t)
+{
+	struct timeline *least;
+
+	while (waiting_segments_chosen(t->segments) >= ABI_CHOSEN_MAX &&
+	       (least = timeline_of_waker(t)))
 		timeline_end(t, least);
 }
 
@@ -144,12 +167,13 @@ static int timeline_add(struct timelines *t, const struct timeline *new)
 {
 	int err;
 
-	if (t->n == ABI_CHOSEN_MAX)
-		return -E2BIG;
 	err = waiting_segments_choose(t->segments, new->key.tgid);
-	if (!err)
-		t->of[t->n++] = *new;
-	return err;
+	if (err)
+		return err;
+	t->of[t->n] = *new;
+	waiting_segments_counts(t->segments, new->key.tgid,
+				&t->of[t->n++].before);
+	return 0;
 }
 
 int timeline_choose(struct timelines *t, const struct abi_key *key, bool why,
@@ -169,8 +193,7 @@ int timeline_choose(struct timelines *t, const struct abi_key *key, bool why,
 			of->why = key->tgid;
 		return 0;
 	}
-	if (t->n == ABI_CHOSEN_MAX)
-		timeline_make_room(t);
+	timeline_make_room(t);
 	new.key.tgid = key->tgid;
 	new.key.start_boottime = key->start_boottime;
 	new.why = why ? key->tgid : 0;
@@ -216,11 +239,15 @@ static void timeline_record(void *arg, const struct abi_segment *s)
 	struct timelines *t = arg;
 	struct timeline *of = timeline_find(t, &s->key);
 
-	if (!of || s->waker.kind >= ABI_WAKER_MAX ||
+	if (s->waker.kind >= ABI_WAKER_MAX ||
 	    ABI_WAIT_WHAT_REASON(s->what) >= ABI_WAIT_REASON_MAX)
 		return;
-	t->last = of;
 	t->recorded++;
+	if (t->opts.segment)
+		t->opts.segment(t->opts.arg, s);
+	if (!of)
+		return;
+	t->last = of;
 	timeline_keep(t, of, s);
 	if (of->why && s->waker.kind == ABI_WAKER_TASK &&
 	    s->waker.key.tgid != s->key.tgid)
@@ -241,6 +268,27 @@ void timeline_tick(struct timelines *t, uint64_t now)
 bool timeline_busy(const struct timelines *t)
 {
 	return t->n;
+}
+
+int timeline_follow(struct timelines *t, uint32_t tgid, bool begins)
+{
+	int err;
+
+	if (!begins) {
+		waiting_segments_unchoose(t->segments, tgid);
+		return 0;
+	}
+	err = waiting_segments_choose(t->segments, tgid);
+	if (err != -E2BIG)
+		return err;
+	timeline_make_room(t);
+	return waiting_segments_choose(t->segments, tgid);
+}
+
+void timeline_followed(const struct timelines *t, uint32_t tgid,
+		       struct abi_chosen *out)
+{
+	waiting_segments_counts(t->segments, tgid, out);
 }
 
 /* --- joining ----------------------------------------------------------------------------- */
@@ -335,18 +383,6 @@ size_t timeline_join(struct reporter_segment *s, size_t n)
 		s[i].of.pad = (uint32_t)i;
 	timeline_latency(s, to);
 	return to;
-}
-
-static void timeline_add_lost(const struct timelines *t,
-			      const struct timeline *of,
-			      struct reporter_timeline *out)
-{
-	struct abi_chosen counts;
-
-	waiting_segments_counts(t->segments, of->key.tgid, &counts);
-	out->lost_rate += counts.lost_rate;
-	out->lost_ring += counts.lost_ring;
-	out->lost_memory += of->overwritten;
 }
 
 int timeline_get(struct timelines *t, const struct abi_key *key, uint32_t tid,
@@ -519,7 +555,7 @@ int timeline_path(struct timelines *t, const struct abi_key *key, uint64_t now,
 void timeline_get_stats(const struct timelines *t, struct timeline_stats *out)
 {
 	*out = (struct timeline_stats){
-		.chosen = t->n,
+		.chosen = waiting_segments_chosen(t->segments),
 		.segments = t->recorded,
 		.lost = t->lost,
 	};
@@ -528,13 +564,13 @@ void timeline_get_stats(const struct timelines *t, struct timeline_stats *out)
 }
 
 struct timelines *timeline_new(struct waiting_sums *sums,
-			       struct waiting_sites *sites)
+			       const struct timeline_opts *opts)
 {
 	struct timelines *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
-	t->sites = sites;
+	t->opts = *opts;
 	t->segments = waiting_segments_new(sums, timeline_record, t);
 	if (t->segments)
 		return t;

@@ -28,15 +28,35 @@
 
 struct timelines;
 
-/* Both must outlive it. NULL: out of memory. */
+struct timeline_opts {
+	struct waiting_sites *sites; /* must outlive it, as 'sums' */
+	/*
+	 * Gets each record of a process that is chosen or followed, as it comes from the
+	 * ring, borrowed for the call. NULL: none are wanted.
+	 */
+	void (*segment)(void *arg, const struct abi_segment *s);
+	void *arg;
+};
+
+/* NULL: out of memory. */
 struct timelines *timeline_new(struct waiting_sums *sums,
-			       struct waiting_sites *sites);
+			       const struct timeline_opts *opts);
 void timeline_free(struct timelines *t);
 
 /* Reads what was recorded, and ends those without requests. 'now': CLOCK_BOOTTIME. */
 void timeline_tick(struct timelines *t, uint64_t now);
-/* Whether timeline_tick() is due some times a second. */
+/* Whether timeline_tick() is due some times a second for one that is chosen. */
 bool timeline_busy(const struct timelines *t);
+
+/*
+ * Records a process for opts.segment() only, or ends that; once for each time it began.
+ * Whether its timeline is also asked for does not matter. 0; -E2BIG: too many processes
+ * are recorded, or -errno.
+ */
+int timeline_follow(struct timelines *t, uint32_t tgid, bool begins);
+/* What was lost since it was first chosen or followed. */
+void timeline_followed(const struct timelines *t, uint32_t tgid,
+		       struct abi_chosen *out);
 
 /*
  * Chooses a process of this key, which is alive; 'why': for its path. 0 also if it is;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "profiler/waiting/analysis.h"
 #include "profiler/waiting/edges.h"
 #include "profiler/waiting/opened.h"
 #include "profiler/waiting/sites.h"
@@ -53,6 +54,7 @@ struct waiting {
 	struct waiting_spans spans;
 	struct waiting_opened opened;
 	struct timelines *timelines;
+	struct analysis *analysis; /* NULL: there is no watch */
 	struct pool pool; /* of 'kept' */
 	STAILQ_HEAD(, waiting_kept) kept; /* by time */
 	size_t nkept;
@@ -437,6 +439,17 @@ static bool waiting_lacks(struct waiting *w)
 	return more;
 }
 
+/* After timeline_tick(), which gives it the records. */
+static void waiting_analyse(struct waiting *w, uint64_t now)
+{
+	if (!w->analysis || !analysis_tick(w->analysis, now) ||
+	    w->edge >= w->end)
+		return;
+	waiting_cut(w, now);
+	timeline_tick(w->timelines, now);
+	analysis_cut(w->analysis, now);
+}
+
 void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 {
 	uint64_t pause;
@@ -444,6 +457,7 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 	if (!w)
 		return;
 	timeline_tick(w->timelines, now);
+	waiting_analyse(w, now);
 	waiting_cut_edges(w, now - WAITING_FLIGHT_NS);
 	if (w->edge >= w->end) {
 		waiting_deliver(w, passed);
@@ -488,6 +502,67 @@ void waiting_end(struct waiting *w)
 		return;
 	waiting_cut_edges(w, w->end);
 	waiting_deliver(w, UINT64_MAX);
+}
+
+/* --- events for the watch ---------------------------------------------------------- */
+
+static void waiting_on_segment(void *arg, const struct abi_segment *s)
+{
+	const struct waiting *w = arg;
+
+	if (w->analysis)
+		analysis_segment(w->analysis, s);
+}
+
+static int waiting_on_follow(void *arg, uint32_t tgid, bool begins)
+{
+	const struct waiting *w = arg;
+
+	return timeline_follow(w->timelines, tgid, begins);
+}
+
+static void waiting_on_lost(void *arg, uint32_t tgid, struct abi_chosen *out)
+{
+	const struct waiting *w = arg;
+
+	timeline_followed(w->timelines, tgid, out);
+}
+
+static void waiting_on_owner(void *arg, struct watch_thread *t)
+{
+	const struct waiting *w = arg;
+	const struct pm_image *image = pm_newest(w->opts.pm, &t->key);
+	struct pm_image_info info;
+
+	if (!image)
+		return;
+	pm_image_info(image, &info);
+	t->uid = info.uid;
+	t->gid = info.gid;
+}
+
+/* 0 or -ENOMEM. */
+static int waiting_open_analysis(struct waiting *w)
+{
+	const struct analysis_opts opts = {
+		.watch = w->opts.watch,
+		.follow = waiting_on_follow,
+		.lost = waiting_on_lost,
+		.owner = waiting_on_owner,
+		.arg = w,
+	};
+
+	if (!w->opts.watch)
+		return 0;
+	w->analysis = analysis_new(&opts);
+	return w->analysis ? 0 : -ENOMEM;
+}
+
+int waiting_follow(struct waiting *w, uint32_t pid, bool begins)
+{
+	if (!w || !w->analysis)
+		return -ENOTSUP;
+	return analysis_follow(w->analysis, pid, begins);
 }
 
 /* --- timelines -------------------------------------------------------------------- */
@@ -544,7 +619,8 @@ int waiting_path(struct waiting *w, const struct abi_key *key, bool lives,
 
 bool waiting_busy(const struct waiting *w)
 {
-	return w && timeline_busy(w->timelines);
+	return w && (timeline_busy(w->timelines) ||
+		     (w->analysis && analysis_busy(w->analysis)));
 }
 
 uint64_t waiting_keeps(const struct waiting *w)
@@ -627,8 +703,13 @@ int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 	}
 	if (!err) {
 		*what = "memory";
-		w->timelines = timeline_new(w->sums, &w->sites);
-		err = w->timelines ? 0 : -ENOMEM;
+		w->timelines = timeline_new(
+			w->sums, &(struct timeline_opts){
+					 .sites = &w->sites,
+					 .segment = waiting_on_segment,
+					 .arg = w,
+				 });
+		err = w->timelines ? waiting_open_analysis(w) : -ENOMEM;
 	}
 	w->read = w->edge = w->checked = clock_boottime_ns();
 	w->end = UINT64_MAX;
@@ -650,6 +731,7 @@ void waiting_free(struct waiting *w)
 		STAILQ_REMOVE_HEAD(&w->kept, entry);
 		pool_give(&w->pool, k);
 	}
+	analysis_free(w->analysis);
 	timeline_free(w->timelines);
 	waiting_sums_free(w->sums);
 	waiting_opened_fini(&w->opened);

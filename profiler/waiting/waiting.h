@@ -45,6 +45,7 @@ struct waiting_opts {
 	struct pm *pm;
 	struct reporter *reporter;
 	struct trace_handler *th;
+	struct watch *watch; /* gets what waiting_follow() is for; or NULL */
 	bool selected_only; /* as trace_opts has it */
 	bool copy_all; /* see waiting_sums_new() */
 	/* Gets the record of a site's stack, for the trace handler; borrowed. */
@@ -99,6 +100,8 @@ int waiting_timeline(struct waiting *w, const struct abi_key *key, bool lives,
 /* As reporter_opts.path. */
 int waiting_path(struct waiting *w, const struct abi_key *key, bool lives,
 		 struct reporter_path *out);
+/* As watch_opts.follow, of opts.watch. */
+int waiting_follow(struct waiting *w, uint32_t pid, bool begins);
 /* Whether waiting_tick() is due some times a second. */
 bool waiting_busy(const struct waiting *w);
 
@@ -124,7 +127,7 @@ bool waiting_busy(const struct waiting *w);
 	X(opened, 0, "stacks of waits copied while they lasted")            \
 	X(unread, 0, "... that were not: unreadable, or the wait ended")    \
 	X(late, 0, "edges of windows that were set after their time")       \
-	X(chosen, 1, "processes whose timeline is recorded")                \
+	X(chosen, 1, "processes whose timeline is recorded, or watched")    \
 	X(segments, 0, "segments of timelines recorded")                    \
 	X(segments_lost, 0, "... dropped: too many, or no room")            \
 	X(forgotten, 0, "stacks dropped before the segments that had them")

@@ -410,6 +410,22 @@ static uint32_t feed_client(const struct http_request *req)
 	return cred.pid > 0 ? (uint32_t)cred.pid : 0;
 }
 
+static enum MHD_Result feed_refused(struct http_request *req, int err,
+				    const char *why)
+{
+	switch (err) {
+	case -EINVAL:
+		return http_error(req, MHD_HTTP_BAD_REQUEST, "name: %s\n", why);
+	case -ENOTSUP:
+		return http_error(req, MHD_HTTP_NOT_FOUND, "%s\n", why);
+	case -E2BIG:
+		return http_busy(req, why);
+	case -EUSERS:
+		return http_busy(req, "too many clients watch");
+	}
+	return http_busy(req, strerror(-err));
+}
+
 static enum MHD_Result feed_subscribe(struct http_request *req)
 {
 	struct http_feed *f = req->feed;
@@ -437,12 +453,8 @@ static enum MHD_Result feed_subscribe(struct http_request *req)
 	err = f->lost && f->missed
 		      ? watch_subscribe(r->opts.watch, &want, &f->sub, &why)
 		      : -ENOMEM;
-	if (err == -EINVAL)
-		res = http_error(req, MHD_HTTP_BAD_REQUEST, "name: %s\n",
-				 why.failed ? "" : strbuf_str(&why));
-	else if (err)
-		res = http_busy(req, err == -EUSERS ? "too many clients watch"
-						    : "out of memory");
+	if (err)
+		res = feed_refused(req, err, strbuf_str(&why) ?: "");
 	strbuf_fini(&why);
 	if (err)
 		return res;

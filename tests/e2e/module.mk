@@ -13,7 +13,7 @@ E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin
 	prog_spin_old prog_spin_new prog_swap libswap_a.so libswap_b.so libplugin.so \
 	libclock.so libfault.so pprof_check rows_check names_go prog_lives prog_memfd prog_gone \
 	prog_new prog_jit prog_nocfi prog_renames prog_reuse prog_storm prog_witness prog_fuse \
-	prog_flip prog_opened prog_bpf prog_waits prog_chain prog_place prog_traced prog_services \
+	prog_flip prog_opened prog_bpf prog_pattern prog_waits prog_chain prog_place prog_traced prog_services \
 	prog_agent load_spawn load_small load_sleep \
 	load_first load_churn load_sideband)
 
@@ -27,7 +27,7 @@ $(E2E_B)/load_spawn $(E2E_B)/load_small $(E2E_B)/load_sleep $(E2E_B)/load_first:
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
 
-$(E2E_B)/prog_waits $(E2E_B)/prog_chain: $(E2E_B)/%: tests/bpf/wait/%.c tests/e2e/module.mk
+$(addprefix $(E2E_B)/,prog_waits prog_chain prog_pattern): $(E2E_B)/%: tests/bpf/wait/%.c tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<

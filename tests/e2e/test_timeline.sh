@@ -121,6 +121,9 @@ asked() {
 }
 codes=$(for p in "${sleepers[@]}"; do asked "$p"; done | sort | uniq -c | xargs)
 is "64 processes at most" "$codes" "63 200 17 503"
+"$PROFD" watch --server "unix:$sock" --pid 1 sched_switch >"$T/out" 2>"$T/err"
+is "... with those that are watched" $? 1
+like "... which says what to do" "$(cat "$T/err")" 'sched_switch: 64 processes are recorded already: name fewer'
 kill "${sleepers[@]}" 2>/dev/null
 like "the first is there all the same" "$(header "$load/timeline?last=1s")" '"begun": *false'
 

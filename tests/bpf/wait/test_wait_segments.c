@@ -518,12 +518,20 @@ static void test_choose(void **state)
 		assert_int_equal(waiting_segments_choose(segments, i), 0);
 	assert_int_equal(waiting_segments_choose(segments, i), -E2BIG);
 	waiting_segments_unchoose(segments, 7);
-	assert_int_equal(waiting_segments_choose(segments, 1), -EEXIST);
 	waiting_segments_counts(segments, 7, &c);
 	assert_int_equal(c.written, 0);
+	/* Once more it takes no place, and keeps its own until the last one ends. */
+	assert_int_equal(waiting_segments_choose(segments, 1), 0);
+	assert_int_equal(waiting_segments_chosen(segments), ABI_CHOSEN_MAX - 1);
+	assert_int_equal(waiting_segments_choose(segments, i), 0);
+	waiting_segments_unchoose(segments, 1);
+	assert_int_equal(waiting_segments_choose(segments, i + 1), -E2BIG);
+	waiting_segments_unchoose(segments, 1);
+	assert_int_equal(waiting_segments_choose(segments, i + 1), 0);
 	waiting_segments_unchoose(segments, 7 + ABI_CHOSEN_BITS);
-	for (i = 1; i < ABI_CHOSEN_MAX; i++)
+	for (i = 2; i <= ABI_CHOSEN_MAX + 1; i++)
 		waiting_segments_unchoose(segments, i);
+	assert_int_equal(waiting_segments_chosen(segments), 0);
 }
 
 static int set_up(void **state)

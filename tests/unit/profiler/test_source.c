@@ -404,7 +404,9 @@ int main(int argc, char **argv)
 	if (!mkdtemp(dir))
 		return 1;
 	rc = cmocka_run_group_tests(tests, NULL, NULL);
-	snprintf(calls, sizeof(calls), "rm -rf %s", dir);
+	/* A worker may have been writing to the cache when it was ended. */
+	snprintf(calls, sizeof(calls), "until rm -rf %s; do sleep 0.1; done",
+		 dir);
 	if (system(calls))
 		rc = 1;
 	return rc;

@@ -195,6 +195,11 @@ void waiting_segments_unchoose(struct waiting_segments *s, uint32_t tgid)
 {
 }
 
+size_t waiting_segments_chosen(const struct waiting_segments *s)
+{
+	return 0;
+}
+
 void waiting_segments_counts(const struct waiting_segments *s, uint32_t tgid,
 			     struct abi_chosen *out)
 {
@@ -241,7 +246,8 @@ static int set_up(void **state)
 
 	uid = 1000;
 	assert_int_equal(waiting_sites_init(&sites, NULL), 0);
-	timelines = timeline_new(NULL, &sites);
+	timelines =
+		timeline_new(NULL, &(struct timeline_opts){ .sites = &sites });
 	assert_non_null(timelines);
 	assert_int_equal(timeline_choose(timelines, &key, false, BEGIN), 0);
 	return 0;

@@ -31,6 +31,9 @@ static void patterns_mean_names(void **state)
 		{ "tcp_*", TCP_NAMES },
 		{ "tcp_close/net", WATCH_BIT(ABI_WATCH_TCP_CLOSE) },
 		{ "tcp_close/*", WATCH_BIT(ABI_WATCH_TCP_CLOSE) },
+		{ "sched_switch", WATCH_BIT(ABI_WATCH_SCHED_SWITCH) },
+		{ "tracepoint-cpu_analysis/scheduler",
+		  WATCH_BIT(ABI_WATCH_CPU_ANALYSIS) },
 	};
 	struct strbuf why = STRBUF_INIT;
 	struct watch_set names;
@@ -80,7 +83,8 @@ static void patterns_of_system_calls(void **state)
 		{ "syscall_exit-mmap2", 1, WATCH_EXIT_mmap },
 		{ "syscall_exit-*/signal", 6, WATCH_EXIT_tgkill },
 		{ "syscall_exit-read/*", 1, WATCH_EXIT_read },
-		{ "*", WATCH_N_NAMES, WATCH_EXIT_file_setattr },
+		/* Not those that need more. */
+		{ "*", WATCH_N_NAMES - 2, WATCH_EXIT_file_setattr },
 		{ "*/process", 3 + 2 * 19, WATCH_EXIT_execve },
 	};
 	struct strbuf why = STRBUF_INIT;
@@ -166,7 +170,7 @@ static void wrong_ones_say_why(void **state)
 		  "no such event has this category; there are net" },
 		{ "*/nosuch", "no such event has this category; there are "
 			      "process, signal, net, file, ipc, other" },
-		{ "sched_switch", "not an event yet" },
+		{ "sched_*", "no such event; there are sched_switch" },
 		{ "tcp_close-and-a-name-that-is-much-longer-than-any-of-them-is",
 		  "no such event" },
 	};
@@ -203,7 +207,7 @@ static void no_record_harms(void **state)
 	for (unsigned int name = 0; name < 40; name++) {
 		memset(&r, 0xff, sizeof(r));
 		r.head.name = (uint16_t)name;
-		if (name >= ABI_WATCH_NAMES) {
+		if (name >= ABI_WATCH_NAMES || name == ABI_WATCH_CPU_ANALYSIS) {
 			assert_int_equal(watch_decode(&r, sizeof(r), &e),
 					 -EINVAL);
 			continue;
@@ -401,6 +405,254 @@ static void subscribers_are_bounded(void **state)
 	strbuf_fini(&why);
 }
 
+/* --- what threads do ---------------------------------------------------------------- */
+
+#define WHAT(reason, fd) \
+	ABI_WAIT_WHAT(ABI_WAIT_NO_CALL, ABI_WAIT_##reason, ABI_FD_##fd)
+
+/* True kinds decide, not system calls. */
+static void types_are_those_of_the_reason(void **state)
+{
+	static const struct {
+		uint32_t what;
+		enum watch_time type;
+	} rows[] = {
+		{ WHAT(ON, NONE), WATCH_TIME_ON },
+		{ WHAT(WOKEN, NONE), WATCH_TIME_OTHER },
+		{ WHAT(PREEMPTED, NONE), WATCH_TIME_OTHER },
+		{ WHAT(YIELD, NONE), WATCH_TIME_OTHER },
+		{ WHAT(NEW, NONE), WATCH_TIME_OTHER },
+		{ WHAT(THROTTLED, NONE), WATCH_TIME_OTHER },
+		{ WHAT(SLEEP, NONE), WATCH_TIME_IDLE },
+		{ WHAT(SLEEP, TIMERFD), WATCH_TIME_IDLE },
+		{ WHAT(FUTEX, NONE), WATCH_TIME_FUTEX },
+		{ WHAT(POLL, NONE), WATCH_TIME_EPOLL },
+		{ WHAT(POLL, EPOLL), WATCH_TIME_EPOLL },
+		{ WHAT(POLL, IO_URING), WATCH_TIME_OTHER },
+		{ WHAT(DISK, FILE), WATCH_TIME_FILE },
+		{ WHAT(DISK, BLOCK), WATCH_TIME_FILE },
+		{ WHAT(FAULT, NONE), WATCH_TIME_FILE },
+		{ WHAT(SOCKET, SOCKET), WATCH_TIME_NET },
+		{ WHAT(PIPE, PIPE), WATCH_TIME_OTHER },
+		{ WHAT(PIPE, FIFO), WATCH_TIME_OTHER },
+		{ WHAT(LOCK, FILE), WATCH_TIME_OTHER },
+		{ WHAT(STOP, NONE), WATCH_TIME_OTHER },
+		{ WHAT(FROZEN, NONE), WATCH_TIME_OTHER },
+		{ WHAT(CHILD, NONE), WATCH_TIME_OTHER },
+		{ WHAT(OTHER, EVENTFD), WATCH_TIME_OTHER },
+		{ WATCH_SWITCH_UNKNOWN, WATCH_TIME_OTHER },
+	};
+	bool seen[ABI_WAIT_REASON_MAX + 1] = { false };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (watch_time(rows[i].what) != rows[i].type)
+			fail_msg("row %zu: %u", i, watch_time(rows[i].what));
+		seen[ABI_WAIT_WHAT_REASON(rows[i].what)] = true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(seen); i++)
+		assert_true(seen[i]);
+	/* As Kindling's probe numbers them. */
+	assert_int_equal(WATCH_TIME_ON, 0);
+	assert_int_equal(WATCH_TIME_FILE, 1);
+	assert_int_equal(WATCH_TIME_NET, 2);
+	assert_int_equal(WATCH_TIME_FUTEX, 3);
+	assert_int_equal(WATCH_TIME_IDLE, 4);
+	assert_int_equal(WATCH_TIME_OTHER, 5);
+	assert_int_equal(WATCH_TIME_EPOLL, 6);
+}
+
+static int follow_any(void *arg, uint32_t pid, bool begins)
+{
+	*(int *)arg += begins ? 1 : -1;
+	return 0;
+}
+
+static const struct watch_thread thread = {
+	.key = { .tgid = 5, .start_boottime = 6, .exec_id = 7 },
+	.tid = 8,
+	.comm = "0123456789abcde",
+};
+
+/* A subscriber to a name of process 5. */
+static struct watch_sub *subscribe_5(struct watch *w, const char *name,
+				     uint64_t slower)
+{
+	static const uint32_t pid = 5;
+	const struct watch_want want = { .names = &name,
+					 .n_names = 1,
+					 .pids = &pid,
+					 .n_pids = 1,
+					 .slower_ns = slower };
+	struct strbuf why = STRBUF_INIT;
+	struct watch_sub *s;
+
+	assert_int_equal(watch_subscribe(w, &want, &s, &why), 0);
+	strbuf_fini(&why);
+	return s;
+}
+
+/* Into the same queues, with the same filters; who is slow loses his own only. */
+static void events_of_user_space_are_queued(void **state)
+{
+	struct watch_switch e = { .time = 9,
+				  .timed = true,
+				  .what = WHAT(PIPE, PIPE) };
+	struct watch_thread other = thread;
+	struct watch_sub *all, *slow, *idle;
+	int followed = 0, n = 0;
+	struct watch_event got;
+	struct watch_stats stats;
+	struct watch *w;
+
+	assert_int_equal(watch_new(&w,
+				   &(struct watch_opts){
+					   .follow = follow_any,
+					   .arg = &followed,
+				   }),
+			 0);
+	assert_false(watch_is_wanted(w, ABI_WATCH_SCHED_SWITCH));
+	all = subscribe_5(w, "sched_switch", 0);
+	slow = subscribe_5(w, "sched_switch", 100);
+	idle = subscribe_5(w, "process_exec", 0);
+	assert_int_equal(followed, 2);
+	assert_true(watch_is_wanted(w, ABI_WATCH_SCHED_SWITCH));
+	for (; n < 10000; n++) {
+		e.latency_ns = (uint64_t)n;
+		watch_post_switch(w, &thread, &e);
+		if (n % 1000 == 0)
+			assert_int_equal(watch_next(all, &got), 0);
+	}
+	other.key.tgid = 6;
+	watch_post_switch(w, &other, &e);
+	e.timed = false;
+	watch_post_switch(w, &thread, &e);
+	assert_int_equal(watch_lost(all, ABI_WATCH_SCHED_SWITCH),
+			 10001 - 10 - 8192);
+	assert_int_equal(watch_lost(slow, ABI_WATCH_SCHED_SWITCH), 9900 - 8192);
+	assert_int_equal(watch_lost(idle, ABI_WATCH_SCHED_SWITCH), 0);
+	assert_int_equal(watch_next(idle, &got), -EAGAIN);
+	assert_int_equal(watch_next(slow, &got), 0);
+	assert_int_equal(got.latency_ns, 100);
+	assert_int_equal(got.tid, 8);
+	assert_string_equal(got.comm, "0123456789abcde");
+	assert_string_equal(attribute(&got, "fd")->s, "pipe");
+	/* Of the process and the names. */
+	watch_post_lost(w, 6, 1, 1);
+	watch_post_lost(w, 5, 3, 4);
+	assert_int_equal(watch_lost(slow, ABI_WATCH_SCHED_SWITCH),
+			 9900 - 8192 + 7);
+	assert_int_equal(watch_lost(slow, ABI_WATCH_CPU_ANALYSIS), 0);
+	assert_int_equal(watch_lost(idle, ABI_WATCH_SCHED_SWITCH), 0);
+	watch_stats(w, &stats);
+	assert_int_equal(stats.made, 10002);
+	assert_int_equal(stats.dropped, 4);
+	assert_int_equal(stats.limited, 5);
+	assert_int_equal(stats.records, 0);
+	watch_free(w);
+	assert_int_equal(followed, 0);
+}
+
+/* Nothing is attached for them: they are ready without a hook, and without a ring. */
+static void segments_need_no_hook(void **state)
+{
+	struct strbuf hooks = STRBUF_INIT;
+	struct watch_set names;
+	struct watch_sub *s;
+	const char *why;
+	int followed = 0;
+	struct watch *w;
+
+	assert_int_equal(watch_new(&w,
+				   &(struct watch_opts){
+					   .follow = follow_any,
+					   .arg = &followed,
+				   }),
+			 0);
+	s = subscribe_5(w, "cpu_analysis", 0);
+	assert_int_equal(watch_ready(s, &why), 0);
+	assert_int_equal(watch_work(w), 0);
+	watch_worked(w);
+	assert_int_equal(watch_ready(s, &why), 1);
+	assert_int_equal(watch_fd(w), -1);
+	watch_hooks(s, &hooks);
+	watch_name_hooks(ABI_WATCH_CPU_ANALYSIS, &hooks);
+	assert_int_equal(hooks.len, 0);
+	assert_non_null(
+		strstr(watch_name_needs(ABI_WATCH_CPU_ANALYSIS), "--wait"));
+	assert_null(watch_name_needs(ABI_WATCH_TCP_DROP));
+	assert_null(watch_name_lack(ABI_WATCH_CPU_ANALYSIS));
+	watch_free(w);
+	match("cpu_analysis", &names, &hooks);
+	assert_int_equal(watch_mask_of(&names), 0);
+	assert_int_equal(watch_hook_of(ABI_WATCH_CPU_ANALYSIS), WATCH_N_HOOKS);
+	strbuf_fini(&hooks);
+}
+
+/* A record with a list that does not end where it should is none. */
+static void no_analysis_harms(void **state)
+{
+	struct {
+		struct abi_watch_head head;
+		uint64_t start, end, lost_ns, n;
+		uint32_t len[7], pad;
+		char lists[7][2];
+	} r = { .head.name = ABI_WATCH_CPU_ANALYSIS, .start = 3, .lost_ns = 9 };
+	const size_t len = offsetof(__typeof__(r), lists) + sizeof(r.lists);
+	struct watch_event e;
+
+	for (size_t i = 0; i < ARRAY_SIZE(r.lists); i++) {
+		r.len[i] = 2;
+		r.lists[i][0] = (char)('a' + i);
+	}
+	assert_int_equal(watch_decode(&r, len, &e), 0);
+	assert_int_equal(e.name, ABI_WATCH_CPU_ANALYSIS);
+	assert_int_equal(attribute(&e, "start_time")->u, 3);
+	assert_int_equal(attribute(&e, "lost")->u, 9);
+	assert_string_equal(attribute(&e, "time_type")->s, "a");
+	assert_string_equal(attribute(&e, "fds")->s, "g");
+	assert_true(e.n_attributes <= WATCH_ATTRIBUTES_MAX);
+	for (size_t n = 0; n < len; n++)
+		assert_int_equal(watch_decode(&r, n, &e), -EINVAL);
+	for (size_t i = 0; i < ARRAY_SIZE(r.lists); i++) {
+		r.lists[i][1] = 'x';
+		assert_int_equal(watch_decode(&r, len, &e), -EINVAL);
+		memset(r.lists[i], 0, 2);
+		assert_int_equal(watch_decode(&r, len, &e), -EINVAL);
+		r.lists[i][0] = 'x';
+		r.len[i] = UINT32_MAX;
+		assert_int_equal(watch_decode(&r, len, &e), -EINVAL);
+		r.len[i] = 2;
+	}
+}
+
+static void segments_need_processes(void **state)
+{
+	static const char *const name[] = { "cpu_analysis" };
+	struct watch_want want = { .names = name, .n_names = 1 };
+	struct strbuf why = STRBUF_INIT;
+	struct watch_sub *s;
+	int followed = 0;
+	struct watch *w;
+
+	assert_int_equal(watch_new(&w,
+				   &(struct watch_opts){
+					   .follow = follow_any,
+					   .arg = &followed,
+				   }),
+			 0);
+	assert_int_equal(watch_subscribe(w, &want, &s, &why), -EINVAL);
+	assert_string_equal(strbuf_str(&why),
+			    "cpu_analysis: it needs --pid, and comes from "
+			    "these processes only");
+	watch_free(w);
+	strbuf_reset(&why);
+	assert_int_equal(watch_new(&w, &(struct watch_opts){ 0 }), 0);
+	assert_int_equal(watch_subscribe(w, &want, &s, &why), -ENOTSUP);
+	assert_non_null(strstr(strbuf_str(&why), "--wait"));
+	watch_free(w);
+	strbuf_fini(&why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +666,11 @@ int main(void)
 		cmocka_unit_test(unix_sockets_have_two_ends),
 		cmocka_unit_test(no_descriptor_harms),
 		cmocka_unit_test(subscribers_are_bounded),
+		cmocka_unit_test(types_are_those_of_the_reason),
+		cmocka_unit_test(events_of_user_space_are_queued),
+		cmocka_unit_test(segments_need_no_hook),
+		cmocka_unit_test(no_analysis_harms),
+		cmocka_unit_test(segments_need_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
