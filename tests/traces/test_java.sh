@@ -21,7 +21,7 @@ check "the program is compiled" javac -d "$T/classes" -cp "$classes" "$TRACES/Sp
 	{ plan; exit 1; }
 
 # It would tell the agent, too.
-alone() { ! pgrep -x profd; }
+alone() { ! pgrep -f 'profd run '; }
 check "no other profd runs" wait_for 60 alone
 intake=$(free_port)
 background python3 "$TRACES/intake.py" "$intake" "$T/transactions"
