@@ -6,6 +6,7 @@
 #   tests/bench/bench_*       programs or scripts that print JSON lines
 #   tests/languages/test_*    what one gets by language: make check-languages
 #   tests/watch/test_*        events and waits beside other programs: make check-watch
+#   tests/traces/test_*       ids of real tracers: make check-traces
 
 UNIT_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/unit -name 'test_*.c')))
 BPF_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/bpf -name 'test_*.c')))
@@ -145,6 +146,13 @@ check-languages: all $(REAPER) $(E2E_PROGS)
 	$(Q)TEST_TIMEOUT=600 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/languages/test_*.sh)
 
 .PHONY: check-languages
+
+# Programs with real tracers, from the registries of their languages, to build/traces: ids
+# of samples beside what their threads logged, and what an agent was told.
+check-traces: all $(REAPER) $(E2E_B)/prog_place
+	$(Q)TEST_TIMEOUT=1200 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/traces/test_*.sh)
+
+.PHONY: check-traces
 
 # With sanitizers: what parses, what holds, and a pass of the whole profd through
 # run, record, fetch, ps, status and events. A leak is a failure. What was freed stays

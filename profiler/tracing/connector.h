@@ -11,7 +11,8 @@
  *	- refuses what is no socket, or is not the process's user's (a link at the end, too);
  *	- sends the connected descriptor back.
  *
- * It is killed after a second. Without CAP_SETUID and CAP_SETGID it is profd's user, and
+ * It is killed after a second. If the file system does not answer even then, it stays:
+ * there are 16 at most, of which a user has as many as are free. Without CAP_SETUID and CAP_SETGID it is profd's user, and
  * so connects only to sockets that this user may write to.
  *
  * On the loop's thread.
@@ -38,7 +39,7 @@ struct connector;
 struct connector_opts {
 	uv_loop_t *loop;
 	/*
-	 * err 0: the callee owns 'fd'. -EBUSY: too many at once; -ESRCH: the process
+	 * err 0: the callee owns 'fd'. -EBUSY: too many of this user have not ended; -ESRCH: the process
 	 * ended, or has not only this user; -EPERM: it is another user's socket;
 	 * -ENOTSOCK; -ETIMEDOUT; and those of openat2(2) and connect(2). From the loop.
 	 */

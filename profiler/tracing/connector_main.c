@@ -25,8 +25,11 @@
 
 #define MAIN_SOCKET 0
 #define MAIN_TRY_S 1 /* then an attempt is killed */
-/* Attempts that were killed and have not ended; with so many, none is made. */
-#define MAIN_CHILDREN CONNECTOR_AT_ONCE
+/*
+ * Attempts that have not ended. One that waits for a file system goes on when it was
+ * killed, until that has answered; so a user has as many as are free.
+ */
+#define MAIN_CHILDREN 16
 #define MAIN_STATUS_MAX 16384
 #define MAIN_GROUPS_MAX 1024
 
@@ -219,40 +222,70 @@ static bool main_valid(const struct connector_question *q, ssize_t len)
 	return len > (ssize_t)head && q->path[(size_t)len - head - 1] == '\0';
 }
 
-/* Those that have ended. */
-static unsigned int main_reap(unsigned int children)
+/* --- attempts ------------------------------------------------------------------- */
+
+struct main_child {
+	pid_t pid; /* 0: free */
+	uint32_t uid;
+};
+
+static void main_reap(struct main_child children[MAIN_CHILDREN])
 {
-	while (children && waitpid(-1, NULL, WNOHANG) > 0)
-		children--;
-	return children;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+		for (size_t i = 0; i < MAIN_CHILDREN; i++)
+			if (children[i].pid == pid)
+				children[i].pid = 0;
 }
 
-/* An attempt in a process of its own. 0, then there is one more; or -errno. */
-static int main_fork(const struct connector_question *q)
+/* NULL: this user has as many as are free. */
+static struct main_child *main_room(struct main_child children[MAIN_CHILDREN],
+				    uint32_t uid)
 {
-	pid_t pid = fork();
+	struct main_child *room = NULL;
+	unsigned int used = 0, own = 0;
 
+	for (size_t i = 0; i < MAIN_CHILDREN; i++) {
+		used += children[i].pid != 0;
+		own += children[i].pid && children[i].uid == uid;
+		if (!children[i].pid)
+			room = &children[i];
+	}
+	return own < MAIN_CHILDREN - used ? room : NULL;
+}
+
+/* In a process of its own; or -errno. */
+static int main_fork(struct main_child children[MAIN_CHILDREN],
+		     const struct connector_question *q)
+{
+	struct main_child *c = main_room(children, q->uid);
+	pid_t pid = c ? fork() : 0;
+
+	if (!c)
+		return -EBUSY;
 	if (pid < 0)
 		return -errno;
-	if (pid)
+	if (pid) {
+		*c = (struct main_child){ pid, q->uid };
 		return 0;
+	}
 	alarm(MAIN_TRY_S);
 	_exit(main_answer(q->number, main_try(q)) ? 1 : 0);
 }
 
 static int main_serve(void)
 {
+	static struct main_child children[MAIN_CHILDREN];
 	static struct connector_question q;
-	unsigned int children = 0;
 	ssize_t len;
 	int err;
 
 	while ((len = recv(MAIN_SOCKET, &q, sizeof(q), 0)) > 0) {
 		if (!main_valid(&q, len))
 			return 1;
-		children = main_reap(children);
-		err = children < MAIN_CHILDREN ? main_fork(&q) : -EBUSY;
-		children += !err;
+		main_reap(children);
+		err = main_fork(children, &q);
 		if (err && main_answer(q.number, err))
 			return 1;
 	}

@@ -22,6 +22,16 @@ static void notify_on_clock_closed(uv_handle_t *h)
 	free(h->data);
 }
 
+static void notify_count(struct notify *n, int err)
+{
+	if (err == -EPERM || err == -EACCES)
+		n->stats.denied++;
+	else if (err == -EBUSY)
+		n->stats.busy++;
+	else
+		n->stats.failed++;
+}
+
 static void notify_on_connected(void *arg, const struct abi_key *key, int err,
 				int fd)
 {
@@ -30,8 +40,7 @@ static void notify_on_connected(void *arg, const struct abi_key *key, int err,
 	struct pm_image *img;
 
 	if (err) {
-		n->stats.denied += err == -EPERM || err == -EACCES;
-		n->stats.failed += err != -EPERM && err != -EACCES;
+		notify_count(n, err);
 		return;
 	}
 	/* It may have executed another program since. */
@@ -102,8 +111,8 @@ void notify_agent(struct notify *n, struct pm_image *img, uint32_t uid,
 	pm_image_info(img, &info);
 	err = connector_ask(n->connector, &info.key, uid, path);
 	n->stats.asked += !err;
-	n->stats.busy += err == -EBUSY;
-	n->stats.failed += err && err != -EBUSY;
+	if (err)
+		notify_count(n, err);
 }
 
 void notify_tick(struct notify *n)

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
+#include <linux/fuse.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,9 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -352,6 +356,121 @@ static void a_user_does_not_take_all_attempts(void **state)
 	process_end(pid);
 }
 
+/* --- a file system that does not answer --------------------------------------------- */
+
+/* Reads requests, and answers none but the first, which mounts it. */
+static void fuse_serve(int dev)
+{
+	static char buf[FUSE_MIN_READ_BUFFER + (128 << 10)];
+	const struct fuse_in_header *in = (void *)buf;
+	struct fuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION,
+		.minor = 31,
+		.max_write = 4096,
+	};
+	struct fuse_out_header out = { .len = sizeof(out) + sizeof(init) };
+	struct iovec iov[] = { { &out, sizeof(out) }, { &init, sizeof(init) } };
+
+	while (read(dev, buf, sizeof(buf)) > 0) {
+		out.unique = in->unique;
+		if (in->opcode == FUSE_INIT && writev(dev, iov, 2) < 0)
+			break;
+	}
+	_exit(1);
+}
+
+/* The process that serves it. */
+static pid_t fuse_mount(const char *at)
+{
+	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	char opts[128];
+	pid_t pid;
+
+	assert_true(dev >= 0);
+	snprintf(opts, sizeof(opts),
+		 "fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other", dev);
+	assert_int_equal(mkdir(at, 0755), 0);
+	assert_int_equal(mount("fuse", at, "fuse", 0, opts), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fuse_serve(dev);
+	}
+	close(dev);
+	return pid;
+}
+
+/*
+ * A request that was read is waited for even by a process that was killed. So the attempts
+ * stay; a user has eight of 16, four at a time.
+ */
+static void attempts_that_hang_leave_room_for_others(void **state)
+{
+	static const int answer[] = { -ETIMEDOUT, -ETIMEDOUT, -EBUSY };
+	const struct user root = { 0 };
+	int server = bound(in_dir("agent"), SOCK_DGRAM, NOBODY);
+	int own = bound(in_dir("own_agent"), SOCK_DGRAM, 0);
+	pid_t pid = process(&nobody), roots = process(&root), fuse;
+	struct abi_key key = key_of(pid), root_key = key_of(roots);
+
+	if (access("/dev/fuse", R_OK | W_OK)) {
+		puts("# this place forbids FUSE");
+		skip();
+	}
+	fuse = fuse_mount(in_dir("fuse"));
+	for (size_t i = 0; i < ARRAY_SIZE(answer); i++) {
+		unsigned int n = answers;
+
+		while (!connector_ask(connector, &key, NOBODY,
+				      in_dir("fuse/agent")))
+			n++;
+		await(n);
+		assert_int_equal(answer_err, answer[i]);
+	}
+	assert_int_equal(ask(pid, in_dir("agent")), -EBUSY);
+	assert_int_equal(ask_key(&root_key, 0, in_dir("own_agent")), 0);
+	leads_to(own);
+	process_end(fuse);
+	/* They end now. */
+	while (ask(pid, in_dir("agent")) == -EBUSY)
+		usleep(20000);
+	leads_to(server);
+	sh("umount fuse");
+	process_end(pid);
+	process_end(roots);
+	close(server);
+	close(own);
+}
+
+/* --- without CAP_SETUID and CAP_SETGID ------------------------------------------------ */
+
+/* Of this process's children that execute a program. The last test: it stays so. */
+static void without_privilege_it_writes_as_itself(void **state)
+{
+	const struct connector_opts opts = { .loop = &loop, .done = on_done };
+	const struct user root = { 0 };
+	int server = bound(in_dir("agent"), SOCK_DGRAM, NOBODY);
+	int own = bound(in_dir("own_agent"), SOCK_DGRAM, 0);
+	pid_t pid = process(&nobody), roots = process(&root);
+	struct abi_key root_key = key_of(roots);
+
+	assert_true(connector_permitted());
+	connector_free(connector);
+	assert_int_equal(connector_new(&connector, &opts), 0);
+	assert_int_equal(prctl(PR_CAPBSET_DROP, CAP_SETUID), 0);
+	assert_int_equal(prctl(PR_CAPBSET_DROP, CAP_SETGID), 0);
+	assert_int_equal(ask(pid, in_dir("agent")), -EACCES);
+	assert_int_equal(chmod(in_dir("agent"), 0666), 0);
+	assert_int_equal(ask(pid, in_dir("agent")), 0);
+	leads_to(server);
+	assert_int_equal(ask_key(&root_key, 0, in_dir("own_agent")), 0);
+	leads_to(own);
+	process_end(pid);
+	process_end(roots);
+	close(server);
+	close(own);
+}
+
 static void on_alive(uv_timer_t *timer)
 {
 }
@@ -373,7 +492,7 @@ static int teardown(void **state)
 	uv_close((uv_handle_t *)&alive, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&loop), 0);
-	sh("umount root/proc 2>/dev/null; rm -rf %s", dir);
+	sh("umount -l root/proc fuse 2>/dev/null; rm -rf %s", dir);
 	return 0;
 }
 
@@ -388,6 +507,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_no_socket_of_the_user_is_refused),
 		cmocka_unit_test(no_link_leads_out_of_its_root),
 		cmocka_unit_test(a_user_does_not_take_all_attempts),
+		cmocka_unit_test(attempts_that_hang_leave_room_for_others),
+		cmocka_unit_test(without_privilege_it_writes_as_itself),
 	};
 
 	/* The connector's processes are this program. */

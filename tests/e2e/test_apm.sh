@@ -66,4 +66,21 @@ is "off: nothing was tried" "$(metric profd_notify_asked_total)" 0
 is "off: status" "$("$PROFD" status --server "unix:$sock" | grep -c apm)" 0
 stop_profd
 
+# --- without CAP_SETUID and CAP_SETGID ---
+printf '#!/bin/sh\nexec setpriv --bounding-set=-setuid,-setgid "%s" "$@"\n' "$PROFD" >"$T/profd"
+chmod +x "$T/profd"
+PROFD=$T/profd start_profd alone --freq 397
+chmod 711 "$T"
+mkdir "$T/user"
+chown 65534 "$T/user"
+setpriv --reuid=65534 --regid=65534 --clear-groups \
+	"$E2E/prog_agent" "$T/user/agent" 2 off >"$T/other"
+is "alone: another user's agent is not registered" "$(of other registered)" 0
+num "alone: it is counted" "$(metric profd_notify_denied_total)" ">" 0
+like "alone: status" "$("$PROFD" status --server "unix:$sock")" 'apm +no permission'
+agent own 1
+is "alone: an agent of its own user is registered" "$(of own registered)" 4500
+stop_profd
+is "alone: profd ends" $? 0
+
 plan

@@ -92,6 +92,13 @@ def decode(coding, data, count):
     return out
 
 
+def pairs(data):
+    """(trace, span) in hex."""
+    assert len(data) % 41 == 0, "a part of a pair"
+    return [(data[i:i + 16].hex(), data[i + 16:i + 24].hex())
+            for i in range(0, len(data), 41)]
+
+
 def read_times(path):
     data = unzstd(path)
     magic, version, at = data[:8], *struct.unpack_from("<II", data, 8)
@@ -113,6 +120,10 @@ def read_times(path):
         at += size
     values = {}
     for name, table, coding, nbytes in columns:
+        if name == "ids.pair":
+            values[name] = pairs(data[at:at + nbytes])
+            at += nbytes
+            continue
         count = info["samples"] if table else info["records"]
         values[name] = decode(coding, data[at:at + nbytes], count)
         at += nbytes

@@ -30,7 +30,8 @@ static char dir[] = "/tmp/test_sampler_trace.XXXXXX";
 #include "tests/unit/symbolize/file_slot.h"
 
 #define HANG_S 60
-#define ENOUGH 300
+#define ENOUGH 10000 /* at the rate below, in half a second on two CPUs */
+#define SOME 1000
 #define TEST(name) cmocka_unit_test_teardown(name, writer_stop)
 #define WRITER "tests/bpf/sampler/trace_writer.c"
 
@@ -231,7 +232,7 @@ static void model(const char *what, const char *file)
 	assert_true(seen.with * 100 >= seen.samples * 99);
 	writer_end(&w);
 	writer_known(&w, &f, "flag", file);
-	collect((uint32_t)w.pid, (uint32_t)w.pid, ENOUGH);
+	collect((uint32_t)w.pid, (uint32_t)w.pid, SOME);
 	assert_true(seen.with >= seen.samples / 4);
 	writer_end(&w);
 }
@@ -429,7 +430,7 @@ static void elastics_record_has_a_transaction(const char *flags,
 		elastic = true;
 		put(&f);
 		usleep(50000);
-		collect((uint32_t)w.pid, (uint32_t)w.pid, ENOUGH);
+		collect((uint32_t)w.pid, (uint32_t)w.pid, i ? SOME : ENOUGH);
 		assert_true(seen.with * 100 >= seen.samples * (i ? 25 : 99));
 		/* A child of fork has its parent's. */
 		f.forked = true;
@@ -450,7 +451,7 @@ static void elastics_variable_is_read(void **state)
 
 static int setup(void **state)
 {
-	struct sampler_opts opts = { .freq_hz = 997, .sample = look };
+	struct sampler_opts opts = { .freq_hz = 9973, .sample = look };
 	const char *what = "nothing";
 
 	assert_non_null(mkdtemp(dir));
