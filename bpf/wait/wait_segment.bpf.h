@@ -34,7 +34,6 @@ __s64 wait_preempt_offset;
 
 struct segment {
 	__u64 from, to;
-	__u64 site;
 	__u32 tid, what, flags, woken;
 };
 
@@ -85,7 +84,7 @@ static __always_inline bool segment_allowed(struct abi_chosen *c, __u64 now)
 
 /* Takes the waker, if the segment ends by being woken. */
 static __noinline int segment_put(struct task_struct *task, const struct abi_wait_key *key,
-				  struct abi_waker *waker, const struct segment *s)
+				  struct abi_waker *waker, const struct segment *s, __u64 site)
 {
 	struct abi_chosen *c;
 	struct abi_segment *out;
@@ -115,7 +114,7 @@ static __noinline int segment_put(struct task_struct *task, const struct abi_wai
 	out->tid = s->tid;
 	out->what = s->what;
 	out->flags = s->flags;
-	out->site = s->site;
+	out->site = site;
 	if (s->woken) {
 		out->waker = *waker;
 		waker->kind = ABI_WAKER_NONE;
