@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cmd_why: profd why. Where the time of a span of a thread went, as the path back through
- * what woke it, by a running profd with --wait: one step a line, what a waker did below
- * the wait that it has ended, and then the sums. As for profd timeline, the first request
- * is what begins the recording.
+ * what woke it, by a running profd with --wait: one step a line, with where in the program
+ * it waited; what a waker did below the wait that it has ended; and then the sums. As for
+ * profd timeline, the first request is what begins the recording.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,9 +16,11 @@
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
 #include "profiler/timeline/put.h"
+#include "profiler/timeline/stack.h"
 
 #define WHY_WAIT_S 10 /* as profd timeline does */
 #define WHY_INDENT_MAX 20 /* deeper wakers have no more of it */
+#define WHY_COLUMN 26 /* of the thread of the span */
 #define WHY_TOTALS 10 /* lines; the rest is one more */
 
 /* What a thread did, in all steps. */
@@ -36,6 +38,7 @@ struct why_view {
 	bool begun; /* the recording, by this request: nothing is printed */
 	bool before; /* the span was over before it began: likewise */
 	bool nothing; /* of the thread is recorded: one step without a segment */
+	struct stack_list stacks;
 	struct why_total *totals;
 	size_t n, cap;
 };
@@ -106,6 +109,7 @@ static void why_forget(struct why_view *v)
 	free(v->totals);
 	v->totals = NULL;
 	v->n = v->cap = 0;
+	stack_list_fini(&v->stacks);
 }
 
 /* --- steps ------------------------------------------------------------------------------ */
@@ -136,7 +140,8 @@ static void why_put_thread(struct strbuf *sb, const json_t *o)
 		strbuf_printf(sb, " %s", lines_str(o, "state"));
 }
 
-static void why_put(struct strbuf *sb, const json_t *o, bool followed)
+static void why_put(const struct why_view *v, struct strbuf *sb,
+		    const json_t *o, bool followed)
 {
 	size_t depth = MIN(lines_int(o, "depth"), WHY_INDENT_MAX);
 	struct strbuf time = STRBUF_INIT;
@@ -155,6 +160,8 @@ static void why_put(struct strbuf *sb, const json_t *o, bool followed)
 		if (!strcmp(end, why_ends[i].end))
 			strbuf_puts(sb, why_ends[i].text);
 	strbuf_puts(sb, "\n");
+	stack_put(&v->stacks, sb, o, WHY_COLUMN + depth * 2 + 2,
+		  v->o->why_stacks);
 	strbuf_fini(&time);
 }
 
@@ -174,11 +181,12 @@ static void why_count_step(struct why_view *v, const json_t *o)
 	strbuf_fini(&sb);
 }
 
-static void why_step(struct why_view *v, struct strbuf *sb, const json_t *o)
+static void why_step(struct why_view *v, struct strbuf *sb, json_t *o)
 {
 	bool followed = !strcmp(lines_str(o, "end"), "followed");
 
-	why_put(sb, o, followed);
+	stack_list_add(&v->stacks, o);
+	why_put(v, sb, o, followed);
 	if (!followed)
 		why_count_step(v, o);
 }

@@ -25,6 +25,7 @@ struct timeline {
 
 struct timelines {
 	struct waiting_segments *segments;
+	struct waiting_sites *sites;
 	struct timeline of[ABI_CHOSEN_MAX];
 	size_t n;
 	struct timeline *last; /* that the last record belonged to */
@@ -73,6 +74,28 @@ static void timeline_grow(struct timelines *t, struct timeline *of)
 	of->cap = cap;
 }
 
+static void timeline_drop_oldest(struct timelines *t, struct timeline *of)
+{
+	waiting_sites_unrecord(t->sites, of->records[of->first].site);
+	of->first = (of->first + 1) % of->cap;
+	of->n--;
+}
+
+static void timeline_keep(struct timelines *t, struct timeline *of,
+			  const struct abi_segment *s)
+{
+	if (of->n == of->cap)
+		timeline_grow(t, of);
+	of->overwritten += of->n == of->cap;
+	if (!of->cap)
+		return;
+	/* Before the oldest is dropped, which may have the same. */
+	waiting_sites_record(t->sites, s->site, s->end);
+	if (of->n == of->cap)
+		timeline_drop_oldest(t, of);
+	of->records[(of->first + of->n++) % of->cap] = *s;
+}
+
 /* --- which processes ----------------------------------------------------------------- */
 
 static uint64_t timeline_lost(const struct timelines *t,
@@ -86,6 +109,8 @@ static uint64_t timeline_lost(const struct timelines *t,
 
 static void timeline_end(struct timelines *t, struct timeline *of)
 {
+	while (of->n)
+		timeline_drop_oldest(t, of);
 	t->lost += timeline_lost(t, of);
 	waiting_segments_unchoose(t->segments, of->key.tgid);
 	t->room -= of->cap;
@@ -196,17 +221,7 @@ static void timeline_record(void *arg, const struct abi_segment *s)
 		return;
 	t->last = of;
 	t->recorded++;
-	if (of->n == of->cap)
-		timeline_grow(t, of);
-	if (of->n == of->cap && of->cap) {
-		of->first = (of->first + 1) % of->cap;
-		of->n--;
-		of->overwritten++;
-	} else if (!of->cap) {
-		of->overwritten++;
-		return;
-	}
-	of->records[(of->first + of->n++) % of->cap] = *s;
+	timeline_keep(t, of, s);
 	if (of->why && s->waker.kind == ABI_WAKER_TASK &&
 	    s->waker.key.tgid != s->key.tgid)
 		timeline_waker(t, of, &s->waker.key);
@@ -309,6 +324,9 @@ size_t timeline_join(struct reporter_segment *s, size_t n)
 		}
 		last->end = s[i].of.end;
 		last->flags = s[i].of.flags;
+		/* One that was open had it copied later. */
+		if (last->site < ABI_WAIT_SITE_LEAST)
+			last->site = s[i].of.site;
 		last->waker = s[i].of.waker;
 		last->key = s[i].of.key;
 		memcpy(last->comm, s[i].of.comm, sizeof(last->comm));
@@ -509,12 +527,14 @@ void timeline_get_stats(const struct timelines *t, struct timeline_stats *out)
 		out->lost += timeline_lost(t, &t->of[i]);
 }
 
-struct timelines *timeline_new(struct waiting_sums *sums)
+struct timelines *timeline_new(struct waiting_sums *sums,
+			       struct waiting_sites *sites)
 {
 	struct timelines *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
+	t->sites = sites;
 	t->segments = waiting_segments_new(sums, timeline_record, t);
 	if (t->segments)
 		return t;

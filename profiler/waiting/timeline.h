@@ -9,12 +9,14 @@
  * requests.
  *
  * Each has a ring of records that grows, up to TIMELINE_SEGMENTS and, of all of them
- * together, TIMELINE_BUDGET; then its oldest are overwritten, and counted.
+ * together, TIMELINE_BUDGET; then its oldest are overwritten, and counted. The site of each
+ * is counted as in use (sites.h).
  */
 #ifndef PROFILER_WAITING_TIMELINE_H
 #define PROFILER_WAITING_TIMELINE_H
 
 #include "profiler/waiting/segments.h"
+#include "profiler/waiting/sites.h"
 #include "reporter/reporter.h"
 
 #define TIMELINE_IDLE_NS (300 * CLOCK_NSEC_PER_SEC)
@@ -26,8 +28,9 @@
 
 struct timelines;
 
-/* 'sums' must outlive it. NULL: out of memory. */
-struct timelines *timeline_new(struct waiting_sums *sums);
+/* Both must outlive it. NULL: out of memory. */
+struct timelines *timeline_new(struct waiting_sums *sums,
+			       struct waiting_sites *sites);
 void timeline_free(struct timelines *t);
 
 /* Reads what was recorded, and ends those without requests. 'now': CLOCK_BOOTTIME. */

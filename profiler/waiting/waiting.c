@@ -607,6 +607,8 @@ int waiting_path(struct waiting *w, const struct abi_key *key, bool lives,
 	if (out->of.from < w->shown)
 		out->of.to = MIN(out->of.to, w->shown);
 	err = timeline_path(w->timelines, key, now, out);
+	if (!err)
+		err = reporter_path_stacks(out, waiting_sites_lines, &w->sites);
 	out->of.begun = !err && out->of.since == now;
 	return err;
 }
@@ -660,6 +662,7 @@ void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 	out->unheld = w->sites.refused;
 	out->again = w->sites.again;
 	out->differ = w->sites.differ;
+	out->forgotten = w->sites.forgotten;
 	out->opened = w->opened.copied;
 	out->unread = w->opened.unread;
 	timeline_get_stats(w->timelines, &timelines);
@@ -707,7 +710,7 @@ int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 	}
 	if (!err) {
 		*what = "memory";
-		w->timelines = timeline_new(w->sums);
+		w->timelines = timeline_new(w->sums, &w->sites);
 		err = w->timelines ? 0 : -ENOMEM;
 	}
 	if (!err && opts->min) {

@@ -108,33 +108,34 @@ int waiting_path(struct waiting *w, const struct abi_key *key, bool lives,
 bool waiting_busy(const struct waiting *w);
 
 /* X(name, gauge, "help") */
-#define WAITING_STATS(X)                                                     \
-	X(untracked, 0, "times a thread was not followed for some time")     \
-	X(unwoken, 0, "waits that ended without a wake-up that was seen")    \
-	X(unended, 0, "images whose last thread's end was not seen")         \
-	X(missed, 0, "changes of a thread's state that were not seen")       \
-	X(refused, 0, "sums of time refused: no room, or a user's share")    \
-	X(used, 1, "sums of time in use")                                    \
-	X(copied, 0, "stacks of waits copied")                               \
-	X(copied_bytes, 0, "bytes of them")                                  \
-	X(unkept, 0, "waits that are in no profile: their sum was refused")  \
-	X(unknown, 0, "sums in no profile: their process was forgotten")     \
-	X(sited, 0, "waits with the stack of their site")                    \
-	X(again, 0, "stacks of waits copied that were known already")        \
-	X(differ, 0, "... that were not what was known")                     \
-	X(unheld, 0, "stacks of waits refused: no room, or a user's share")  \
-	X(nomem, 0, "sums in no profile: out of memory")                     \
-	X(cuts, 0, "times the open waits of all threads were cut")           \
-	X(cut_failed, 0, "... that failed: waits are in a later window")     \
-	X(opened, 0, "stacks of waits copied while they lasted")             \
-	X(unread, 0, "... that were not: unreadable, or the wait ended")     \
-	X(late, 0, "edges of windows that were set after their time")        \
-	X(chosen, 1, "processes whose timeline is recorded")                 \
-	X(segments, 0, "segments of timelines recorded")                     \
-	X(segments_lost, 0, "... dropped: too many, or no room")             \
-	X(records, 0, "waits of --wait-min or longer that were recorded")    \
-	X(records_limited, 0, "... not recorded: a process or user's share") \
-	X(records_full, 0, "... not recorded: the ring was full")            \
+#define WAITING_STATS(X)                                                    \
+	X(untracked, 0, "times a thread was not followed for some time")    \
+	X(unwoken, 0, "waits that ended without a wake-up that was seen")   \
+	X(unended, 0, "images whose last thread's end was not seen")        \
+	X(missed, 0, "changes of a thread's state that were not seen")      \
+	X(refused, 0, "sums of time refused: no room, or a user's share")   \
+	X(used, 1, "sums of time in use")                                   \
+	X(copied, 0, "stacks of waits copied")                              \
+	X(copied_bytes, 0, "bytes of them")                                 \
+	X(unkept, 0, "waits that are in no profile: their sum was refused") \
+	X(unknown, 0, "sums in no profile: their process was forgotten")    \
+	X(sited, 0, "waits with the stack of their site")                   \
+	X(again, 0, "stacks of waits copied that were known already")       \
+	X(differ, 0, "... that were not what was known")                    \
+	X(unheld, 0, "stacks of waits refused: no room, or a user's share") \
+	X(nomem, 0, "sums in no profile: out of memory")                    \
+	X(cuts, 0, "times the open waits of all threads were cut")          \
+	X(cut_failed, 0, "... that failed: waits are in a later window")    \
+	X(opened, 0, "stacks of waits copied while they lasted")            \
+	X(unread, 0, "... that were not: unreadable, or the wait ended")    \
+	X(late, 0, "edges of windows that were set after their time")       \
+	X(chosen, 1, "processes whose timeline is recorded")                \
+	X(segments, 0, "segments of timelines recorded")                    \
+	X(segments_lost, 0, "... dropped: too many, or no room")            \
+	X(forgotten, 0, "stacks dropped before the segments that had them") \
+	X(records, 0, "waits of --wait-min or longer that were recorded")   \
+	X(records_limited, 0, "... that were not: a share was used up")     \
+	X(records_full, 0, "... that were not: the ring was full")          \
 	X(records_unkept, 0, "... recorded, and dropped: too many wait")
 
 struct waiting_stats {

@@ -341,7 +341,7 @@ static const struct http_route http_routes[] = {
 	  .prefix = true, .suffix = "/timeline", .args = { "last", "tid" } },
 	{ HTTP_ROUTE("/api/process/", http_why, HTTP_NDJSON,
 		     "where the time of a span of a thread went, through what "
-		     "woke it (--wait)"),
+		     "woke it, with the stacks of its waits (--wait)"),
 	  .prefix = true, .suffix = "/why", .args = { "from", "to", "tid" } },
 	{ HTTP_ROUTE("/api/process/", http_list_process, HTTP_JSON,
 		     "a process of the archive, by its id or pid, with its "

@@ -211,8 +211,8 @@ static void timeline_path_more(struct http_request *req, unsigned int slice)
 	}
 	while (t->at < t->path.n && req->lines.len < piece &&
 	       !req->lines.failed)
-		ledger_step(&t->path.steps[t->at++], req->http->r->opts.pm,
-			    t->wall, &req->lines);
+		ledger_step(&t->path, t->at++, req->http->r->opts.pm, t->wall,
+			    &req->lines);
 }
 
 static const struct timeline_kind timeline_kind_path = {
@@ -298,6 +298,6 @@ void http_timeline_end(struct http_request *req)
 		return;
 	req->http->r->timelines--;
 	free(req->timeline->t.segments);
-	free(req->timeline->path.steps);
+	reporter_path_fini(&req->timeline->path);
 	free(req->timeline);
 }

@@ -6,7 +6,11 @@
 #ifndef REPORTER_LEDGER_STEP_H
 #define REPORTER_LEDGER_STEP_H
 
+#include "base/mem/arena.h"
 #include "reporter/ledger/segment.h"
+
+#define REPORTER_STACKS_MAX 64 /* of a path */
+#define REPORTER_STACK_FRAMES 128 /* the innermost; and 12 KiB of text */
 
 /* How a step of a path is explained. X(NAME, name) */
 #define REPORTER_STEP_ENDS(X)                                                  \
@@ -29,12 +33,42 @@ enum reporter_step_end {
 #undef X
 };
 
+/* Why there is no stack of a wait: enum abi_wait_site, or: */
+enum reporter_no_stack {
+	REPORTER_NO_STACK_LOST =
+		ABI_WAIT_SITE_LEAST, /* or is not resolved yet */
+	REPORTER_NO_STACK_MANY, /* the path has others, of more time */
+	REPORTER_NO_STACK_MAX,
+};
+
 /* A part of a span, and the thread that it was spent by. */
 struct reporter_step {
 	/* Of that thread, clipped to the span. GAP, MANY: times and ids only. */
 	struct reporter_segment segment;
 	uint32_t depth; /* of wakers, from the thread of the span on */
 	enum reporter_step_end end;
+	/*
+	 * By reporter_path_stacks(), of a wait: which of path->stacks it waits with, from 1
+	 * on; 0: none, and 'no_stack' says why.
+	 */
+	uint32_t stack;
+	uint32_t no_stack;
+};
+
+/* A function of a stack. Texts that are not known are "" or NULL; line 0: likewise. */
+struct reporter_step_frame {
+	const char *function, *file; /* of the source */
+	const char *mapping; /* the file of the code */
+	uint32_t line; /* in 'file' */
+	bool inlined; /* into the frame that follows */
+};
+
+/* A user stack, the innermost function first. */
+struct reporter_stack {
+	struct reporter_step_frame *frames;
+	size_t n;
+	size_t first; /* the step that has it first: its line has the frames */
+	bool cut; /* frames farther out are missing */
 };
 
 /* The path of a thread. Times are CLOCK_BOOTTIME, ns. */
@@ -47,12 +81,31 @@ struct reporter_path {
 	uint32_t tid;
 	struct reporter_step *steps; /* by time; malloc'd */
 	size_t n;
+	/* By their first step; all differ. */
+	struct reporter_stack stacks[REPORTER_STACKS_MAX];
+	size_t nstacks;
+	struct arena names; /* of them */
 };
+
+/* Frees all but the path itself. */
+void reporter_path_fini(struct reporter_path *p);
+
+/*
+ * Gives the path the stacks of its waits: those with most time. 'frames' has those of a
+ * site: it puts the innermost 'max' into 'out', with texts that are valid until the return
+ * of reporter_path_stacks(), which copies them; and returns how many there are, 0: the
+ * stack is not there. At most 256 sites are asked for. 0 or -ENOMEM.
+ */
+int reporter_path_stacks(struct reporter_path *p,
+			 size_t (*frames)(void *arg, uint64_t site,
+					  struct reporter_step_frame *out,
+					  size_t max),
+			 void *arg);
 
 /* Appends the first line, likewise. */
 void ledger_path(const struct reporter_path *p, struct strbuf *sb);
-/* Appends the line of a step. 'wall' is line_wall()'s. */
-void ledger_step(const struct reporter_step *s, struct pm *pm, int64_t wall,
-		 struct strbuf *sb);
+/* Appends the line of step 'i'. 'wall' is line_wall()'s. */
+void ledger_step(const struct reporter_path *p, size_t i, struct pm *pm,
+		 int64_t wall, struct strbuf *sb);
 
 #endif /* REPORTER_LEDGER_STEP_H */

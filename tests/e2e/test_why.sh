@@ -44,6 +44,9 @@ wait_for 20 more
 read -r begin end < <(tail -n +2 "$T/spans" | head -n -1 | tail -n 1)
 moment() { printf '@%d.%09d' $(($1 / 1000000000)) $(($1 % 1000000000)); }
 span=(--from "$(moment "$begin")" --to "$(moment "$end")")
+# A stack that was just copied is not resolved yet.
+resolved() { why --json "${span[@]}" "$a" >"$T/json" && ! grep -q no_stack "$T/json"; }
+wait_for 20 resolved
 why --json "${span[@]}" "$a" >"$T/json" 2>"$T/err"
 is "profd why --json, of one request" "$?:$(cat "$T/err")" "0:"
 
@@ -81,11 +84,23 @@ print("order", order[-1:] == [a] and b in order and c not in order or after)
 queue = {s["reason"] for s in mine if s["state"] == "runnable"}
 print("queue", queue <= {"woken", "preempted", "throttled"} or queue)
 print("thread", {s["thread"] for s in steps} == {"prog_chain"})
+# Where they wait: B in take() of run_b(), and so on; each stack is given once.
+given = [s["frames"] for s in steps if "frames" in s]
+print("given", sorted({s["stack"] for s in steps if "stack" in s}) == list(range(len(given)))
+      and [s["stack"] for s in steps if "frames" in s] == list(range(len(given))) or steps)
+source = lambda f: f["mapping"].endswith("/prog_chain") and f.get("file", "").endswith("/prog_chain.c")
+ours = lambda s: [f["function"] for f in given[s["stack"]] if source(f)]
+where = [ours(s) for s in waits + sleep]
+print("where", where == [["take", "run_a", "main"], ["run_b", "start", "main"],
+                         ["sleep_ms", "run_c", "start", "main"]] or where)
+print("lines", all(f["line"] > 1 for s in waits + sleep for f in given[s["stack"]] if source(f)))
+print("no stack", [s for s in steps if "no_stack" in s or
+                   ("stack" in s) != (s.get("state") == "off")] == [] or steps)
 print("depth", {(s["pid"], s["depth"]) for s in steps} <= {(a, 0), (b, 1), (c, 2), (a, 1),
                                                             (a, 2), (a, 3)} or steps)
 CHECK
 python3 "$T/check.py" "$T/json" "$a" "$b" "$c" "$begin" "$end" >"$T/checked" 2>&1
-for line in head span sum adjoin gaps waits sleep run order queue thread depth; do
+for line in head span sum adjoin gaps waits sleep run order queue thread given where lines "no stack" depth; do
 	grep -qx "$line True" "$T/checked"
 	result $? "one request: $line" || diag "$(cat "$T/checked" "$T/json")"
 done
@@ -101,9 +116,23 @@ like "B's is C's" "$text" \
 	"  prog_chain $b/$b off [0-9.]+m?s futex in futex; woken by prog_chain $c/$c"$'\n'
 like "C slept" "$text" \
 	"s {5}prog_chain $c/$c off sleep in clock_nanosleep; woken by an interrupt"$'\n'
+like "below each is where it waited" "$text" \
+	"woken by prog_chain $b/$b"$'\n'" {28}in take < run_a at prog_chain.c:[0-9]+"$'\n'
+like "... without functions of the C library" "$text" \
+	"woken by prog_chain $c/$c"$'\n'" {30}in run_b < start at prog_chain.c:[0-9]+"$'\n'
+like "... behind its waker" "$text" \
+	"woken by an interrupt"$'\n'" {32}in sleep_ms < run_c at prog_chain.c:[0-9]+"$'\n'
 like "the sums begin with the span" "$text" $'\n\n'" +[0-9.]+m?s in all"$'\n'
 like "... and have the sleep" "${text#*in all}" \
 	$'\n'" +[0-9.]+m?s prog_chain $c/$c off sleep"$'\n'
+
+why --stacks "${span[@]}" "$a" >"$T/whole" 2>"$T/err"
+is "whole stacks" $? 0
+whole=$(cat "$T/whole")
+line() { printf '\n {32}%s at [^ ]*/prog_chain\.c:[0-9]+( \(inlined\))?' "$@"; }
+like "... have all functions" "$whole" "$(line sleep_ms run_c start main)"$'\n'" {32}__libc_start"
+like "... with the C library's" "$whole" \
+	"woken by an interrupt"$'\n'" {32}[a-z_]*nanosleep[^ ]* [^"$'\n'"]*"$'\n'
 
 # --- what is wrong ---
 why --tid 4194303 --from 1s "$a" >"$T/out" 2>"$T/err"
@@ -149,6 +178,33 @@ why --from 1s "$many" >"$T/out" 2>"$T/err"
 is "16 that wake it at most" "$(($(metric profd_waiting_chosen) - before))" 17
 like "others are said to be missing" "$(cat "$T/out")" \
 	"woken by python3 [0-9]+/[0-9]+, which is not recorded"
+
+# --- a process that ended: its sums are gone, its segments and their stacks are not ---
+before=$(metric profd_waiting_chosen)
+background stdbuf -oL "$E2E/prog_chain" >"$T/short"
+wait_for 10 test -s "$T/short"
+read -r short _ <"$T/short"
+wait_for 20 why --from 1s "$short"
+all_three() { (($(metric profd_waiting_chosen) >= before + 3)); }
+wait_for 20 all_three
+lines=$(wc -l <"$T/short")
+more_short() { (($(wc -l <"$T/short") > lines + 3)); }
+wait_for 20 more_short
+kill -KILL "$short"
+read -r begin end < <(tail -n +2 "$T/short" | head -n -1 | tail -n 1)
+sleep 5 # a sum lasts for a second
+why --json --from "$(moment "$begin")" --to "$(moment "$end")" "$short" >"$T/json" 2>"$T/err"
+cat >"$T/ended.py" <<'ENDED'
+import json, sys
+head, *steps = [json.loads(l) for l in open(sys.argv[1])]
+given = [s["frames"] for s in steps if "frames" in s]
+waits = [max((s for s in steps if s.get("state") == "off" and s["depth"] == depth),
+             key=lambda s: int(s["duration_ns"])) for depth in range(3)]
+print([next((f["function"] for f in given[s["stack"]] if f["mapping"].endswith("/prog_chain")), "")
+       if "stack" in s else s.get("no_stack") for s in waits])
+ENDED
+is "the path of a process that ended has its stacks" \
+	"$(python3 "$T/ended.py" "$T/json" 2>&1)" "['take', 'run_b', 'sleep_ms']" || diag "$(cat "$T/json" "$T/err")"
 stop_profd
 is "profd ends" $? 0
 plan

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "profiler/cmd/lines.h"
+#include "profiler/timeline/stack.h"
 
 #define ID "3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
 
@@ -200,6 +201,76 @@ static void an_invalid_answer_is_an_error(void **state)
 	assert_non_null(list.bad);
 }
 
+#define LIBC(name) \
+	"{\"function\":\"" name "\",\"mapping\":\"/usr/lib/libc.so.6\"}"
+#define OURS(name)                                              \
+	"{\"function\":\"" name "\",\"mapping\":\"/bin/prog\"," \
+	"\"file\":\"/src/prog.c\",\"line\":7}"
+#define STACK(number, frames, more) \
+	"{\"stack\":" number ",\"frames\":[" frames "]" more "}"
+
+static void puts_stack(struct stack_list *l, const char *step, bool whole,
+		       const char *want)
+{
+	json_t *o = json_loads(step, 0, NULL);
+	struct strbuf sb = STRBUF_INIT;
+
+	assert_non_null(o);
+	stack_list_add(l, o);
+	stack_put(l, &sb, o, 2, whole);
+	assert_string_equal(strbuf_str(&sb) ?: "", want);
+	strbuf_fini(&sb);
+	json_decref(o);
+}
+
+static void a_stack_is_a_function_and_its_caller(void **state)
+{
+	struct stack_list l = { .steps = NULL };
+
+	puts_stack(&l,
+		   STACK("0",
+			 LIBC("read") "," OURS("take") "," OURS(
+				 "serve") "," OURS("main"),
+			 ""),
+		   false, "  in take < serve at prog.c:7\n");
+	puts_stack(&l, "{\"stack\":0}", false,
+		   "  in take < serve at prog.c:7\n");
+	puts_stack(&l,
+		   STACK("1", OURS("main") "," LIBC("__libc_start_main"), ""),
+		   false, "  in main at prog.c:7\n");
+	puts_stack(&l, STACK("2", LIBC("read") "," LIBC("start_thread"), ""),
+		   false, "  in read in libc.so.6\n");
+	puts_stack(&l,
+		   STACK("3",
+			 "{\"function\":\"runtime.futex\"},"
+			 "{\"function\":\"main.work\",\"mapping\":\"/bin/go\"}",
+			 ""),
+		   false, "  in main.work in go\n");
+	/* Names are those of a program of anyone. */
+	puts_stack(&l, STACK("4", "{\"function\":\"a\\u001b[2J\"}", ""), false,
+		   "  in a\\033[2J\n");
+	puts_stack(&l, "{\"stack\":9}", false, "");
+	puts_stack(&l, "{\"no_stack\":\"ring\"}", false,
+		   "  [wait site not copied]: the ring was full\n");
+	puts_stack(&l, "{\"state\":\"on\"}", false, "");
+	stack_list_fini(&l);
+}
+
+static void a_whole_stack_comes_once(void **state)
+{
+	struct stack_list l = { .steps = NULL };
+
+	puts_stack(&l,
+		   STACK("0", LIBC("read") "," OURS("main"), ",\"cut\":true"),
+		   true,
+		   "  read in /usr/lib/libc.so.6\n  main at /src/prog.c:7\n"
+		   "  ... and more callers\n");
+	puts_stack(&l, "{\"stack\":0}", true, "  in main at prog.c:7\n");
+	puts_stack(&l, STACK("1", "{\"function\":\"a\",\"inlined\":true}", ""),
+		   true, "  a (inlined)\n");
+	stack_list_fini(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +284,8 @@ int main(void)
 		cmocka_unit_test(a_line_may_be_long),
 		cmocka_unit_test(a_line_beyond_the_limit_is_skipped),
 		cmocka_unit_test(an_invalid_answer_is_an_error),
+		cmocka_unit_test(a_stack_is_a_function_and_its_caller),
+		cmocka_unit_test(a_whole_stack_comes_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

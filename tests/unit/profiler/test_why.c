@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The path of a span: each moment is in one step, waits are explained by what their wakers
- * did meanwhile, and where that ends is said.
+ * did meanwhile, and where that ends is said. Waits have their stacks, each given once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "base/base.h"
 #include "profiler/waiting/why.h"
@@ -301,6 +302,194 @@ static void test_bounds(void **state)
 	free(p);
 }
 
+/* --- stacks ------------------------------------------------------------------------- */
+
+#define ALONE 100000 /* of sites: no other has that stack */
+#define DEEP 200000 /* more frames than are given */
+#define LONG 200001 /* likewise, of names that are long */
+#define GONE 300000
+
+static size_t asked;
+static char long_name[5000];
+
+/* Sites that are equal modulo 1000 have the same stack, but for those that are alone. */
+static size_t frames(void *arg, uint64_t site, struct reporter_step_frame *out,
+		     size_t max)
+{
+	static char names[2][32];
+	size_t n = site / DEEP == 1 ? 1000 : 2;
+
+	asked++;
+	if (site >= GONE)
+		return 0;
+	snprintf(names[0], sizeof(names[0]), "wait_%u",
+		 (unsigned int)(site < ALONE ? site % 1000 : site));
+	snprintf(names[1], sizeof(names[1]), "main");
+	for (size_t i = 0; i < n && i < max; i++)
+		out[i] = (struct reporter_step_frame){
+			.function = site == LONG ? long_name : names[i > 0],
+			.file = "/src/prog.c",
+			.line = (uint32_t)i + 1,
+			.mapping = "/bin/prog",
+			.inlined = !i,
+		};
+	return n;
+}
+
+static struct reporter_segment wait_at(uint64_t site, uint64_t begin,
+				       uint64_t end)
+{
+	struct reporter_segment s =
+		segment(1, begin, end, SLEEP, ABI_WAKER_IRQ, 0);
+
+	s.of.site = site;
+	return s;
+}
+
+static void with_stacks(struct reporter_path *p,
+			const struct reporter_segment *s, size_t n)
+{
+	*p = (struct reporter_path){ 0 };
+	p->steps = path(s, n, 1, s[0].of.begin, s[n - 1].of.end, &p->n);
+	assert_int_equal(p->n, n);
+	asked = 0;
+	assert_int_equal(reporter_path_stacks(p, frames, NULL), 0);
+}
+
+/* The line of a step. */
+static json_t *line(const struct reporter_path *p, size_t i)
+{
+	struct strbuf sb = STRBUF_INIT;
+	json_t *o;
+
+	ledger_step(p, i, NULL, 0, &sb);
+	o = json_loads(strbuf_str(&sb), 0, NULL);
+	assert_non_null(o);
+	assert_true(sb.len < 32 << 10);
+	strbuf_fini(&sb);
+	return o;
+}
+
+static void check_line(const struct reporter_path *p, size_t i, int stack,
+		       size_t n, const char *no_stack)
+{
+	json_t *o = line(p, i), *frames = json_object_get(o, "frames"),
+	       *number = json_object_get(o, "stack");
+	const char *why = json_string_value(json_object_get(o, "no_stack"));
+
+	assert_int_equal(number ? json_integer_value(number) : -1, stack);
+	assert_int_equal(json_array_size(frames), n);
+	assert_string_equal(why ?: "", no_stack);
+	json_decref(o);
+}
+
+/* Equal ones are one, with the first step that has it; what has none says why. */
+static void test_stacks(void **state)
+{
+	const struct reporter_segment s[] = {
+		wait_at(1007, 0, 10),
+		segment(1, 10, 20, ON, 0, 0),
+		wait_at(1008, 20, 90),
+		wait_at(2007, 90, 100),
+		wait_at(ABI_WAIT_SITE_RING, 100, 110),
+		wait_at(ABI_WAIT_SITE_NONE, 110, 120),
+		wait_at(GONE, 120, 130),
+		wait_at(1008, 130, 140),
+	};
+	struct reporter_path p;
+	json_t *o, *f, *want;
+
+	with_stacks(&p, s, ARRAY_SIZE(s));
+	assert_int_equal(p.nstacks, 2);
+	assert_int_equal(asked, 4);
+	check_line(&p, 0, 0, 2, "");
+	check_line(&p, 1, -1, 0, "");
+	check_line(&p, 2, 1, 2, "");
+	check_line(&p, 3, 0, 0, "");
+	check_line(&p, 4, -1, 0, "ring");
+	check_line(&p, 5, -1, 0, "");
+	check_line(&p, 6, -1, 0, "lost");
+	check_line(&p, 7, 1, 0, "");
+	o = line(&p, 2);
+	f = json_array_get(json_object_get(o, "frames"), 0);
+	want = json_pack("{s:s, s:s, s:i, s:s, s:b}", "function", "wait_8",
+			 "file", "/src/prog.c", "line", 1, "mapping",
+			 "/bin/prog", "inlined", 1);
+	assert_true(json_equal(f, want));
+	assert_null(json_object_get(o, "cut"));
+	json_decref(want);
+	json_decref(o);
+	reporter_path_fini(&p);
+}
+
+/* Of many those with most time are given, and their number does not grow. */
+static void test_many_stacks(void **state)
+{
+	static struct reporter_segment s[WHY_STEPS];
+	struct reporter_path p;
+	uint64_t at = 0;
+	size_t with = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(s); i++) {
+		s[i] = wait_at(ALONE + i, at, at + 1 + i);
+		at = s[i].of.end;
+	}
+	with_stacks(&p, s, ARRAY_SIZE(s));
+	assert_int_equal(p.nstacks, REPORTER_STACKS_MAX);
+	assert_in_range(asked, REPORTER_STACKS_MAX, 256);
+	for (size_t i = 0; i < p.n; i++)
+		with += p.steps[i].stack > 0;
+	assert_int_equal(with, REPORTER_STACKS_MAX);
+	check_line(&p, p.n - 1, REPORTER_STACKS_MAX - 1, 2, "");
+	check_line(&p, p.n - REPORTER_STACKS_MAX, 0, 2, "");
+	check_line(&p, p.n - REPORTER_STACKS_MAX - 1, -1, 0, "many");
+	check_line(&p, 0, -1, 0, "many");
+	reporter_path_fini(&p);
+}
+
+/* One stack in all steps is given once. */
+static void test_one_stack(void **state)
+{
+	static struct reporter_segment s[WHY_STEPS];
+	struct strbuf sb = STRBUF_INIT;
+	struct reporter_path p;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(s); i++)
+		s[i] = wait_at(1007, i, i + 1);
+	with_stacks(&p, s, ARRAY_SIZE(s));
+	assert_int_equal(p.nstacks, 1);
+	for (size_t i = 0; i < p.n; i++)
+		ledger_step(&p, i, NULL, 0, &sb);
+	for (const char *t = strbuf_str(&sb); (t = strstr(t, "wait_7")); t++)
+		n++;
+	assert_int_equal(n, 1);
+	strbuf_fini(&sb);
+	reporter_path_fini(&p);
+}
+
+static void check_cut(uint64_t site, size_t n)
+{
+	const struct reporter_segment s[] = { wait_at(site, 0, 10) };
+	struct reporter_path p;
+	json_t *o;
+
+	with_stacks(&p, s, ARRAY_SIZE(s));
+	o = line(&p, 0);
+	assert_int_equal(json_array_size(json_object_get(o, "frames")), n);
+	assert_true(json_is_true(json_object_get(o, "cut")));
+	json_decref(o);
+	reporter_path_fini(&p);
+}
+
+/* A stack that is too deep, or whose names are too long, is cut, and says so. */
+static void test_cut_stack(void **state)
+{
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	check_cut(DEEP, REPORTER_STACK_FRAMES);
+	check_cut(LONG, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +502,10 @@ int main(void)
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_circle),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_many_stacks),
+		cmocka_unit_test(test_one_stack),
+		cmocka_unit_test(test_cut_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
