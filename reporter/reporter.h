@@ -23,6 +23,7 @@
 #include "reporter/ledger/names.h"
 #include "reporter/ledger/segment.h"
 #include "reporter/ledger/step.h"
+#include "reporter/ledger/why.h"
 #include "reporter/outfile.h"
 #include "reporter/query/query.h"
 #include "reporter/request/moment.h"

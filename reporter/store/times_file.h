@@ -18,6 +18,7 @@
 
 #include "base/base.h"
 #include "bpf/abi_wait.h"
+#include "reporter/store/store.h"
 
 struct singles;
 struct sink;
@@ -85,6 +86,12 @@ struct store_times_record {
  * STORE_TIMES_MAX; -ENOMEM.
  */
 int store_times_read(struct store_times **tp, const void *buf, size_t len);
+/*
+ * The same of a window's file of this kind, below 'dirfd', which is the archive. Or another
+ * -errno, of the file.
+ */
+int store_times_open(const struct store_window *w, int dirfd,
+		     enum store_kind kind, struct store_times **tp);
 void store_times_free(struct store_times *t);
 const struct store_times_info *store_times_info(const struct store_times *t);
 /* NULL: there are not so many. */

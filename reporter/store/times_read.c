@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include "reporter/times.h"
@@ -577,6 +578,34 @@ int store_times_read(struct store_times **tp, const void *buf, size_t len)
 		store_times_free(t);
 	else
 		*tp = t;
+	return err;
+}
+
+int store_times_open(const struct store_window *w, int dirfd,
+		     enum store_kind kind, struct store_times **tp)
+{
+	struct strbuf sb = STRBUF_INIT;
+	char piece[READ_PIECE];
+	int err = 0, fd = store_window_open(w, dirfd, kind);
+	ssize_t n = 1;
+
+	if (fd < 0)
+		return fd;
+	while (n > 0 && !err) {
+		n = TEMP_FAILURE_RETRY(read(fd, piece, sizeof(piece)));
+		if (n < 0)
+			err = -errno;
+		else
+			strbuf_add(&sb, piece, (size_t)n);
+		if (sb.len > STORE_TIMES_MAX)
+			err = -EFBIG;
+	}
+	close(fd);
+	if (!err && sb.failed)
+		err = -ENOMEM;
+	if (!err)
+		err = store_times_read(tp, sb.data, sb.len);
+	strbuf_fini(&sb);
 	return err;
 }
 
