@@ -143,6 +143,8 @@ struct reporter_sample_type {
 
 /* The frame of CPU time by the kernel's account, in the profile of waits. */
 #define REPORTER_CPU_EXACT "[cpu]"
+/* The frame in place of the stack of a wait that was not copied. */
+#define REPORTER_WAIT_UNCOPIED "[wait site not copied]"
 
 /* A kind of sample, and its sample types in profiles. */
 struct reporter_event_type {

@@ -136,7 +136,7 @@ static void waiting_init_frames(struct waiting *w)
 	snprintf(f->text, sizeof(f->text), "[on a CPU, not CPU time]");
 	waiting_frame_init(f, ABI_WAIT_REASON_MAX);
 	f = &w->uncopied;
-	snprintf(f->text, sizeof(f->text), "[wait site not copied]");
+	snprintf(f->text, sizeof(f->text), REPORTER_WAIT_UNCOPIED);
 	waiting_frame_init(f, ABI_WAIT_REASON_MAX + 1);
 }
 

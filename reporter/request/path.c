@@ -11,6 +11,7 @@
 #include "reporter/ledger/step.h"
 #include "reporter/request/internal.h"
 #include "reporter/request/lanes.h"
+#include "reporter/request/stacks.h"
 
 /* --- which process ------------------------------------------------------------- */
 
@@ -76,9 +77,15 @@ static int path_steps(struct lanes *l, struct reporter_path *p)
 {
 	const struct why_opts opts = { .find = lanes_find, .arg = l };
 
+	struct stacks *stacks;
+	int err;
+
 	p->steps = why_path(&opts, &p->of.key, p->tid, p->of.from, p->of.to,
 			    &p->n);
-	return p->steps ? 0 : -ENOMEM;
+	stacks = p->steps ? stacks_new(l) : NULL;
+	err = stacks ? reporter_path_stacks(p, stacks_frames, stacks) : -ENOMEM;
+	stacks_free(stacks);
+	return err;
 }
 
 static int path_make(struct request_run *x, const struct reporter_why *why,

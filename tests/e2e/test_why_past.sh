@@ -50,11 +50,15 @@ ran = [s for s in mine if s["pid"] == c and s["end"] == "short" and sleep
        and at(s) > at(sleep[0])]
 print("run", sum(map(ns, ran)) > 18 * 10**6 and all(s["depth"] == 2 and "state" not in s
                                                     for s in ran) or mine)
+given = [s["frames"] for s in steps if "frames" in s]
+print("stacks", [next((f["function"] for f in given[s["stack"]]
+                       if f["mapping"].endswith("/prog_chain")), "") for s in waits + sleep]
+      == ["take", "run_b", "sleep_ms"] or steps)
 print("names", all(s["thread"] == "prog_chain" for s in steps)
       and all(w["waker"]["comm"] == "prog_chain" for w in waits) or steps)
 CHECK
 python3 "$T/check.py" "$T/json" "$a" "$b" "$c" "$begin" "$end" >"$T/checked" 2>&1
-for line in head span sum adjoin gaps waits sleep run names; do
+for line in head span sum adjoin gaps waits sleep run stacks names; do
 	grep -qx "$line True" "$T/checked"
 	result $? "one request: $line" || diag "$(cat "$T/checked" "$T/json")"
 done

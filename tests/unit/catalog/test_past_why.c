@@ -159,7 +159,7 @@ static size_t steps(void)
 /* A waits for B, B for C, which sleeps and runs; the processes are known by their waits. */
 static void a_chain(void **state)
 {
-	const json_t *o;
+	const json_t *o, *frames;
 
 	start_waits();
 	add_simple(T0 + 1);
@@ -198,6 +198,18 @@ static void a_chain(void **state)
 				    json_object_get(o, "waker"), "comm")),
 			    "waiter");
 	assert_null(json_object_get(line(1), "state"));
+	/* Once: all three have the same. */
+	assert_int_equal(number(line(2), "stack"), 0);
+	assert_int_equal(number(line(4), "stack"), 0);
+	assert_null(json_object_get(line(4), "frames"));
+	frames = json_object_get(line(2), "frames");
+	assert_int_equal(json_array_size(frames), 2);
+	assert_string_equal(json_string_value(json_object_get(
+				    json_array_get(frames, 0), "function")),
+			    "blocks");
+	assert_string_equal(json_string_value(json_object_get(
+				    json_array_get(frames, 1), "mapping")),
+			    "/usr/bin/alpha");
 	/* Wall time is that of the window. */
 	assert_string_equal(json_string_value(json_object_get(line(1), "time")),
 			    "2026-08-21T08:00:00.075000000Z");
