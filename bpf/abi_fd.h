@@ -9,6 +9,7 @@
 #include "bpf/abi.h"
 
 /*
+ * Side files have the numbers: a new kind is the last one (docs/profd-times.5).
  * X(NAME, word, category): 'word' is for users; 'category' is that of the event of a call
  * which may have any descriptor (enum abi_watch_category). Those with a path are together.
  */

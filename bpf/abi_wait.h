@@ -51,7 +51,8 @@
 
 /*
  * X(NAME, name): what the time of a thread is. 'name' is for users. First the time on a CPU, then
- * those in the run queue, then waits.
+ * those in the run queue, then waits. Side files have the numbers of these, from the first wait
+ * on: a new reason of waits is the last one (docs/profd-times.5).
  */
 #define ABI_WAIT_QUEUE_REASONS(X)                                 \
 	X(WOKEN, woken) /* it was woken, and has not run since */ \
@@ -219,14 +220,16 @@ struct abi_wait_given {
 };
 
 /* X(name, gauge, "help"), for metrics. */
-#define ABI_WAIT_COUNTERS(X)                                              \
-	X(untracked, 0, "times a thread got no account at once")          \
-	X(unwoken, 0, "waits that ended without a wake-up that was seen") \
-	X(missed, 0, "changes of a thread's state that were not seen")    \
-	X(refused, 0, "sums refused: no room, or a user has too many")    \
-	X(copied, 0, "stacks of sites copied")                            \
-	X(copied_bytes, 0, "bytes of them")                               \
-	X(used, 1, "sums in use")
+#define ABI_WAIT_COUNTERS(X)                                                        \
+	X(untracked, 0, "times a thread got no account at once")                    \
+	X(unwoken, 0, "waits that ended without a wake-up that was seen")           \
+	X(missed, 0, "changes of a thread's state that were not seen")              \
+	X(refused, 0, "sums refused: no room, or a user has too many")              \
+	X(copied, 0, "stacks of sites copied")                                      \
+	X(copied_bytes, 0, "bytes of them")                                         \
+	X(used, 1, "sums in use")                                                   \
+	X(records_limited, 0, "long waits not recorded: a process or user's share") \
+	X(records_full, 0, "long waits not recorded: the ring was full")
 
 struct abi_wait_counters {
 #define X(name, gauge, help) __u64 name;
@@ -253,7 +256,7 @@ struct abi_wait_counters {
  * run on another CPU. It belongs to the record that ends the wait.
  */
 
-/* What woke a thread. X(NAME, name) */
+/* What woke a thread; side files have the numbers. X(NAME, name) */
 #define ABI_WAKERS(X)                                                                    \
 	X(NONE, none) /* no wake-up was seen */                                          \
 	X(TASK, task)                                                                    \
@@ -308,6 +311,23 @@ struct abi_chosen {
 	__u64 lost_rate; /* beyond ABI_SEGMENT_TURN_MAX */
 	__u64 lost_ring; /* the ring was full */
 };
+
+/* --- long waits, one by one --------------------------------------------------------- */
+
+/*
+ * Each wait of wait_min or longer, of whatever process, is a struct abi_segment when it ends,
+ * with its whole time: cuts do not divide it. One that lasts is, too, when wait_cut_records is
+ * set for a cut, as ABI_SEGMENT_OPEN. Kernel threads that have nothing to do are left out.
+ *
+ *	wait_min	ns, set by user space; ABI_WAIT_MIN_NONE: nothing is recorded
+ *	wait_records	ring of struct abi_segment, in no order of time; never wakes up
+ *
+ * A process, and a user, may have so many a second; those with the same hash share it.
+ */
+#define ABI_WAIT_MIN_NONE 0x7fffffffffffffffULL
+#define ABI_RECORD_RING (4 << 20)
+#define ABI_RECORD_PROCESS 5000
+#define ABI_RECORD_USER 10000
 
 #ifndef __bpf__
 ABI_ASSERT(sizeof(struct abi_wait_key) == 32);

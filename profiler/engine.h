@@ -55,6 +55,8 @@ struct engine_opts {
 	bool traces_needed; /* without BPF that is an error */
 	bool apm_notify; /* with 'traces': APM agents get their stacks */
 	bool wait; /* also why threads do not run; only with BPF */
+	/* With 'archive': its shortest wait by itself, ns; 0: it has none. */
+	uint64_t wait_min;
 	struct reporter_keep keep;
 	const char *const *listen;
 	size_t nlisten;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* apart: which windows are of events that are 'apart', and their edges. */
+/* apart: which windows are of events that are 'apart', their edges, and waits one by one. */
 #include "base/base.h"
 #include "reporter/internal.h"
 #include "reporter/reporter.h"
@@ -52,4 +52,42 @@ void reporter_edges_changed(const struct reporter *r)
 {
 	if (r->opts.edges)
 		r->opts.edges(r->opts.arg);
+}
+
+/* --- long waits, one by one ----------------------------------------------- */
+
+/* The window of the archive's waits of a time, or NULL. */
+static struct waits *reporter_waits_at(struct reporter *r, uint64_t time)
+{
+	struct reporter_window *w = r->store && time >= r->started
+					    ? reporter_window_at(r, time)
+					    : NULL;
+
+	return w ? w->waits : NULL;
+}
+
+int reporter_add_wait(struct reporter *r, const struct reporter_trace *t,
+		      const struct abi_segment *of)
+{
+	const struct pm_image *by = NULL;
+	struct pm_image_info info, waker;
+	struct waits *w = reporter_waits_at(r, t->time);
+
+	if (!w)
+		return 0;
+	pm_image_info(t->image, &info);
+	if (of->waker.key.tgid)
+		by = pm_newest(r->opts.pm, &of->waker.key);
+	if (by)
+		pm_image_info(by, &waker);
+	return waits_add_single(w, t, &info, of,
+				by && waker.comm ? waker.comm : "");
+}
+
+void reporter_lost_waits(struct reporter *r, uint64_t time, uint64_t n)
+{
+	struct waits *w = reporter_waits_at(r, time);
+
+	if (w)
+		w->lost += n;
 }

@@ -107,6 +107,11 @@ struct reporter {
 	size_t handles; /* not yet closed */
 };
 
+/*
+ * The archive's window of a time, opened if necessary; the oldest open one if
+ * that is already closed. NULL: out of memory.
+ */
+struct reporter_window *reporter_window_at(struct reporter *r, uint64_t time);
 /* Frees a window, at the latest when its job completes; 'done' is not called. */
 void reporter_window_cancel(struct reporter_window *w);
 /* Whether it has events that are apart. */

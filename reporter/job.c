@@ -183,17 +183,24 @@ static int job_write(struct reporter_window *w)
 	return err;
 }
 
-/* The side file of a window that is written; without it the window is whole, too. */
-static void job_write_times(struct reporter_window *w)
+static struct store_times_info job_times_info(const struct reporter_window *w)
 {
 	struct store_times_info info = {
 		.wall_ns = w->meta.time_ns,
 		.boot_ns = w->begin,
 		.duration_ns = w->meta.duration_ns,
 	};
-	struct sink *sink;
 
 	memcpy(info.boot_id, w->r->boot_id, sizeof(info.boot_id));
+	return info;
+}
+
+/* The side file of a window that is written; without it the window is whole, too. */
+static void job_write_times(struct reporter_window *w)
+{
+	const struct store_times_info info = job_times_info(w);
+	struct sink *sink;
+
 	if (store_write_beside(&w->write, STORE_TIMES) ||
 	    sink_new(&sink, REPORTER_ZSTD, w->write.file.fd))
 		return;
@@ -204,26 +211,53 @@ static void job_write_times(struct reporter_window *w)
 	sink_free(sink);
 }
 
+/* That of its waits, likewise. */
+static void job_write_wait_times(struct reporter_window *w)
+{
+	struct store_times_info info = job_times_info(w);
+	const struct waits *waits = w->waits;
+	struct sink *sink;
+
+	if (!waits->singles.min)
+		return;
+	info.unrecorded = waits->singles.dropped + waits->lost;
+	w->write.wait_times = true;
+	if (store_write_beside(&w->write, STORE_WAIT_TIMES) ||
+	    sink_new(&sink, REPORTER_ZSTD, w->write.file.fd))
+		return;
+	store_times_write_waits(&waits->tables, &waits->singles, &info, sink);
+	if (!sink_finish(sink) &&
+	    !store_write_commit_beside(&w->write, STORE_WAIT_TIMES))
+		w->bytes += sink_bytes(sink);
+	sink_free(sink);
+}
+
 /* The waits of a window that is written, likewise. */
-static void job_write_waits(struct reporter_window *w)
+static bool job_write_waits_profile(struct reporter_window *w)
 {
 	enum store_kind kind = store_wait(w->format);
-	struct window_meta meta;
+	struct window_meta meta = job_waits_meta(w);
 	struct sink *sink;
+	bool written;
 	int err, end;
 
-	if (!waits_any(w->waits))
-		return;
-	meta = job_waits_meta(w);
 	w->write.waits = true;
 	if (store_write_beside(&w->write, kind) ||
 	    sink_new(&sink, w->format, w->write.file.fd))
-		return;
+		return false;
 	err = reporter_window_encode(&w->waits->tables, &meta, sink);
 	end = sink_finish(sink);
-	if (!err && !end && !store_write_commit_beside(&w->write, kind))
+	written = !err && !end && !store_write_commit_beside(&w->write, kind);
+	if (written)
 		w->bytes += sink_bytes(sink);
 	sink_free(sink);
+	return written;
+}
+
+static void job_write_waits(struct reporter_window *w)
+{
+	if (waits_any(w->waits) && job_write_waits_profile(w))
+		job_write_wait_times(w);
 }
 
 /* The path of the archive's file: its last name, as far as it is known. */

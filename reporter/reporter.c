@@ -261,7 +261,9 @@ void reporter_free(struct reporter *r)
 static size_t reporter_window_bytes(const struct reporter_window *w)
 {
 	return window_bytes(&w->tables) +
-	       (w->waits ? window_bytes(&w->waits->tables) : 0);
+	       (w->waits ? window_bytes(&w->waits->tables) +
+				   singles_bytes(&w->waits->singles)
+			 : 0);
 }
 
 void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
@@ -387,7 +389,8 @@ reporter_archive_window(struct reporter *r, uint64_t begin, uint64_t end)
 	w = window_new(r, begin, end, reporter_all_events(r), NULL);
 	if (!w)
 		return NULL;
-	if (r->opts.waits && window_add_waits(w)) {
+	if (r->opts.waits && (window_add_waits(w) ||
+			      waits_keep_singles(w->waits, r->opts.wait_min))) {
 		job_window_free(w);
 		return NULL;
 	}
@@ -447,12 +450,7 @@ static void reporter_bounds(const struct reporter *r, uint64_t time,
 			*end = MIN(*end, w->begin);
 }
 
-/*
- * The archive's window of a time, opened if necessary; the oldest open one if
- * that is already closed. NULL: out of memory.
- */
-static struct reporter_window *reporter_window_at(struct reporter *r,
-						  uint64_t time)
+struct reporter_window *reporter_window_at(struct reporter *r, uint64_t time)
 {
 	struct reporter_window *w = reporter_find(r, time);
 	uint64_t begin, end;

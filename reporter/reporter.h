@@ -23,6 +23,7 @@
 #include "reporter/ledger/names.h"
 #include "reporter/ledger/segment.h"
 #include "reporter/ledger/step.h"
+#include "reporter/ledger/why.h"
 #include "reporter/outfile.h"
 #include "reporter/query/query.h"
 #include "reporter/request/moment.h"
@@ -142,6 +143,8 @@ struct reporter_sample_type {
 
 /* The frame of CPU time by the kernel's account, in the profile of waits. */
 #define REPORTER_CPU_EXACT "[cpu]"
+/* The frame in place of the stack of a wait that was not copied. */
+#define REPORTER_WAIT_UNCOPIED "[wait site not copied]"
 
 /* A kind of sample, and its sample types in profiles. */
 struct reporter_event_type {
@@ -205,6 +208,8 @@ struct reporter_opts {
 	struct pm *pm; /* for /processes and /executables */
 	struct watch *watch; /* for /api/watch; NULL: it is forbidden */
 	bool waits; /* traces of events that are 'apart' come */
+	/* Likewise waits of this length, ns, one by one, for the archive; 0: none. */
+	uint64_t wait_min;
 	const char *hostname;
 	const char *version;
 	unsigned int freq_hz;
@@ -323,6 +328,14 @@ int reporter_listen(struct reporter *r, const char *address);
 void reporter_start(struct reporter *r, uint64_t time);
 /* 0, -EINVAL: no such event, or -ENOMEM (counted in the profile's comments). */
 int reporter_add(struct reporter *r, const struct reporter_trace *t);
+/*
+ * Adds a wait by itself to the archive's window of t->time: 't' is as of its sum, which was
+ * added before. 0 or -ENOMEM.
+ */
+int reporter_add_wait(struct reporter *r, const struct reporter_trace *t,
+		      const struct abi_segment *of);
+/* So many did not come, of about this time. */
+void reporter_lost_waits(struct reporter *r, uint64_t time, uint64_t n);
 /*
  * Frames of this place that were added without a name get the one of 'f', which has one
  * line, in the windows of reporter_window_open().

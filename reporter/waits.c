@@ -41,6 +41,7 @@ void waits_free(struct waits *w)
 	if (!w)
 		return;
 	window_fini(&w->tables);
+	singles_fini(&w->singles);
 	strbuf_fini(&w->comments);
 	free(w);
 }
@@ -77,6 +78,25 @@ int waits_add(struct waits *w, const struct reporter_trace *t,
 	return err;
 }
 
+int waits_keep_singles(struct waits *w, uint64_t min)
+{
+	return min ? singles_init(&w->singles, min) : 0;
+}
+
+int waits_add_single(struct waits *w, const struct reporter_trace *t,
+		     const struct pm_image_info *info,
+		     const struct abi_segment *of, const char *name)
+{
+	const struct window_sample *row;
+
+	if (!w->singles.min)
+		return 0;
+	/* None is made: it would have no value, and the profile has no such one. */
+	row = window_find(&w->tables, t, info);
+	return singles_add(&w->singles, of, row ? row->id : SINGLES_NONE,
+			   info->uid, name);
+}
+
 bool waits_any(const struct waits *w)
 {
 	return w && w->tables.nsamples;
@@ -90,6 +110,24 @@ static void waits_comment(struct waits *w, const char *what, uint64_t n)
 	strbuf_add(&w->comments, "", 1);
 }
 
+static void waits_comment_singles(struct waits *w)
+{
+	const struct singles *s = &w->singles;
+	uint64_t top = singles_top(s);
+
+	if (!s->min)
+		return;
+	waits_comment(w, "long waits that are not in the side file",
+		      s->dropped + w->lost);
+	if (top == s->min)
+		return;
+	strbuf_printf(&w->comments,
+		      "of some users only waits of %llu ns and longer are in "
+		      "the side file, not of %llu",
+		      (unsigned long long)top, (unsigned long long)s->min);
+	strbuf_add(&w->comments, "", 1);
+}
+
 int waits_seal(struct waits *w, const char *head, size_t len)
 {
 	int err = window_seal(&w->tables);
@@ -98,5 +136,6 @@ int waits_seal(struct waits *w, const char *head, size_t len)
 	waits_comment(w, "sums without labels: their images were too many",
 		      w->folded);
 	waits_comment(w, "sums lost: out of memory", w->nomem);
+	waits_comment_singles(w);
 	return w->comments.failed ? -ENOMEM : err;
 }

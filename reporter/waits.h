@@ -8,11 +8,14 @@
  * them, of n greedy ones each 1/(n + 1). What exceeds it is added to samples without
  * labels of an image, which are few. So no time is missing.
  *
+ * Long ones are also there one by one (store/singles.h).
+ *
  * As of a window: the loop's thread until it is sealed, then any one thread.
  */
 #ifndef REPORTER_WAITS_H
 #define REPORTER_WAITS_H
 
+#include "reporter/store/singles.h"
 #include "reporter/window.h"
 
 #define WAITS_ROWS 65536
@@ -24,6 +27,8 @@ struct waits {
 	uint64_t folded; /* sums without an image */
 	uint64_t nomem; /* sums that are missing */
 	bool folding;
+	struct singles singles; /* with waits_keep_singles() */
+	uint64_t lost; /* long waits that were lost on their way here */
 	struct strbuf comments; /* as of a window */
 };
 
@@ -33,6 +38,15 @@ void waits_free(struct waits *w); /* NULL is allowed */
 /* 0 or -ENOMEM. */
 int waits_add(struct waits *w, const struct reporter_trace *t,
 	      const struct pm_image_info *info);
+/* Waits of 'min' ns and longer are kept one by one, too. 0 or -ENOMEM. */
+int waits_keep_singles(struct waits *w, uint64_t min);
+/*
+ * Adds a wait by itself; 't' is as of its sum, and 'name' as of singles_add(). 0 or
+ * -ENOMEM.
+ */
+int waits_add_single(struct waits *w, const struct reporter_trace *t,
+		     const struct pm_image_info *info,
+		     const struct abi_segment *of, const char *name);
 /* Whether it has anything to be written; 'w' may be NULL. */
 bool waits_any(const struct waits *w);
 /* Ends the adding; 'head' are its first comments. 0 or -ENOMEM. */

@@ -225,16 +225,27 @@ window_new_location(struct window *w, const struct reporter_frame *f)
 	return l;
 }
 
-/* The id of a frame's location; 0: out of memory. */
+/* The id of a frame's location; 0: there is none. */
+static uint32_t window_known_location(const struct window *w,
+				      const struct reporter_frame *f)
+{
+	uint64_t h = reporter_place_hash(&f->place);
+	const struct window_location *l;
+
+	HASH_FIND(l, &w->locations, h, node, window_is_location(w, l, f));
+	return l ? l->id : 0;
+}
+
+/* Likewise, made if need be; 0: out of memory. */
 static uint32_t window_get_location(struct window *w,
 				    const struct reporter_frame *f)
 {
 	uint64_t h = reporter_place_hash(&f->place);
+	uint32_t id = window_known_location(w, f);
 	struct window_location *l;
 
-	HASH_FIND(l, &w->locations, h, node, window_is_location(w, l, f));
-	if (l)
-		return l->id;
+	if (id)
+		return id;
 	l = window_new_location(w, f);
 	if (!l)
 		return 0;
@@ -264,37 +275,65 @@ int window_rename(struct window *w, const struct reporter_frame *f)
 	return 0;
 }
 
-static struct window_stack *window_find_stack(struct window *w,
-					      const struct reporter_trace *t)
+/* The ids of the locations of a trace, in w->scratch. False: one is missing. */
+static bool window_locations(struct window *w, const struct reporter_trace *t,
+			     bool make, size_t *n)
 {
-	size_t i, n = 0, size;
-	struct window_stack *s;
-	uint64_t h;
-
-	for (i = 0; i < t->nframes; i++) {
+	*n = 0;
+	for (size_t i = 0; i < t->nframes; i++) {
 		if (w->opts.drop_marks &&
 		    t->frames[i].place.kind == REPORTER_PLACE_MARK)
 			continue;
-		if (VECTOR_ROOM(w->scratch, n, w->scratch_cap))
-			return NULL;
-		w->scratch[n] = window_get_location(w, &t->frames[i]);
-		if (!w->scratch[n++])
-			return NULL;
+		if (VECTOR_ROOM(w->scratch, *n, w->scratch_cap))
+			return false;
+		w->scratch[*n] = make ? window_get_location(w, &t->frames[i])
+				      : window_known_location(w, &t->frames[i]);
+		if (!w->scratch[(*n)++])
+			return false;
 	}
-	size = n * sizeof(*w->scratch);
-	h = hash_bytes(w->scratch, size);
+	return true;
+}
+
+/* The stack of the first n of w->scratch; NULL: there is none. */
+static struct window_stack *window_stack_of(const struct window *w, size_t n)
+{
+	size_t size = n * sizeof(*w->scratch);
+	uint64_t h = hash_bytes(w->scratch, size);
+	struct window_stack *s;
+
 	HASH_FIND(s, &w->stacks, h, node,
 		  s->n == n &&
 			  (!size || !memcmp(s->locations, w->scratch, size)));
+	return s;
+}
+
+static struct window_stack *window_known_stack(struct window *w,
+					       const struct reporter_trace *t)
+{
+	size_t n;
+
+	return window_locations(w, t, false, &n) ? window_stack_of(w, n) : NULL;
+}
+
+static struct window_stack *window_find_stack(struct window *w,
+					      const struct reporter_trace *t)
+{
+	struct window_stack *s;
+	size_t n, size;
+
+	if (!window_locations(w, t, true, &n))
+		return NULL;
+	s = window_stack_of(w, n);
 	if (s)
 		return s;
+	size = n * sizeof(*w->scratch);
 	s = arena_alloc(&w->arena, sizeof(*s) + size);
 	if (!s)
 		return NULL;
 	s->n = n;
 	if (size)
 		memcpy(s->locations, w->scratch, size);
-	hash_insert(&w->stacks, &s->node, h);
+	hash_insert(&w->stacks, &s->node, hash_bytes(w->scratch, size));
 	return s;
 }
 
@@ -538,6 +577,18 @@ static void window_time(struct window *w, const struct window_sample *s,
 	};
 
 	times_add(&w->times, &w->arena, &at);
+}
+
+const struct window_sample *window_find(struct window *w,
+					const struct reporter_trace *t,
+					const struct pm_image_info *info)
+{
+	struct window_sample key = { .image = window_find_image(w, info) };
+
+	if (!key.image || !window_get_key(w, t, &key))
+		return NULL;
+	key.stack = window_known_stack(w, t);
+	return key.stack ? window_get_sample(w, &key, false) : NULL;
 }
 
 int window_add(struct window *w, const struct reporter_trace *t,

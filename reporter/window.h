@@ -175,6 +175,10 @@ bool window_takes(const struct window *w, uint32_t event);
  */
 int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info);
+/* The sample that a trace would be added to; NULL: there is none yet, or no memory. */
+const struct window_sample *window_find(struct window *w,
+					const struct reporter_trace *t,
+					const struct pm_image_info *info);
 /*
  * The labels that an image gets after its samples are those of 'info', also for the
  * samples that it has. 0 or -ENOMEM: then they are the earlier ones.

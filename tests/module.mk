@@ -48,7 +48,7 @@ $(B)/tests/unit/processmanager/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wr
 $(B)/tests/unit/processmanager/test_pm_random $(B)/tests/fuzz/processmanager/replay_pm: LDFLAGS += $(WRAP_MALLOC)
 $(B)/tests/unit/processmanager/test_pm_apm: LDFLAGS += -Wl,--wrap=clock_awake_ns
 # These set the wall clock.
-$(addprefix $(B)/tests/unit/catalog/test_,catalog catalog_keep catalog_texts) \
+$(addprefix $(B)/tests/unit/catalog/test_,catalog catalog_keep catalog_texts past_why) \
 $(addprefix $(B)/tests/unit/reporter/test_,reporter reporter_events reporter_files reporter_times reporter_traces store): LDFLAGS += -Wl,--wrap=clock_wall_offset_ns
 # Its truth is elfutils' unwinder.
 $(addprefix $(B)/tests/,unit/tracehandler/test_walk bpf/sampler/test_stacks bench/bench_unwind): LIBS += -ldw

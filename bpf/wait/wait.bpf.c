@@ -26,6 +26,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/wait/wait_reason.bpf.h"
+#include "bpf/wait/wait_record.bpf.h"
 #include "bpf/wait/wait_segment.bpf.h"
 #include "bpf/wait/wait_site.bpf.h"
 #include "bpf/wait/wait_sum.bpf.h"
@@ -56,6 +57,7 @@ struct thread {
 	__u64 begin; /* of its account with this image */
 	__u64 cpu_ns; /* of the kernel's account: what was added as its CPU time */
 	__u64 on_since; /* it was put on its CPU, or did its exec there: it is STATE_ON */
+	__u64 wait_since; /* its wait began, now or the last one; cuts leave it. 0: none */
 	struct abi_wait_key key; /* of its image; 'what' is the sum looked for */
 	__u32 uid;
 	__u32 head; /* the sum of its time on a CPU */
@@ -64,7 +66,7 @@ struct thread {
 	__u64 seed; /* of its image's sites */
 	__u64 last_site[LAST_SUMS];
 	__u32 last_what[LAST_SUMS], last_sum[LAST_SUMS];
-	struct abi_waker waker; /* the last; of a thread of a chosen process */
+	struct abi_waker waker; /* of a wait whose end is being recorded, or will be */
 };
 
 struct {
@@ -204,6 +206,25 @@ static __always_inline void thread_segment(struct thread *t, struct task_struct 
 	segment_put(task, &t->key, &t->waker, &s, site);
 }
 
+/* The wait of the sum 'i' is recorded by itself, up to 'to', if it is long enough. */
+static __noinline int thread_record(struct thread *t, struct task_struct *task, __u32 i, __u64 to,
+				    __u32 flags)
+{
+	struct segment s = { .to = to, .flags = flags };
+	__u64 site;
+
+	if (!t || !record_wanted(t->wait_since, to))
+		return 0;
+	s.from = t->wait_since;
+	s.tid = task->pid;
+	site = thread_describe(i, &s.what);
+	record_put(task, &t->key, &t->waker, &s, site);
+	/* Of a chosen one the segment takes it. */
+	if (!(flags & ABI_SEGMENT_OPEN) && !segment_wanted(t->key.tgid))
+		t->waker.kind = ABI_WAKER_NONE;
+	return 0;
+}
+
 /* The interval of the old word ends; 'tid': an exec may have changed it since. */
 static __always_inline void thread_close(struct thread *t, struct task_struct *task, __u32 tid,
 					 __u64 old, const struct moment *now, __u32 found,
@@ -278,6 +299,7 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 		t->queue_sum = thread_plain_sum(t, woken_what(task));
 	} else {
 		what = wait_what(task, state);
+		t->wait_since = now->time;
 		t->wait_sum =
 			thread_sum(t, what, site_of(task, t->head, t->seed, ABI_WAIT_WHAT_NR(what)),
 				   now->time);
@@ -305,10 +327,12 @@ static __always_inline void switch_in(struct task_struct *task, const struct mom
 		return;
 	t->on_since = now->time;
 	old = __sync_lock_test_and_set(&t->word, WORD(now->time, STATE_ON));
-	if (STATE_OF(old) == STATE_WAITS)
+	if (STATE_OF(old) == STATE_WAITS) {
 		__sync_fetch_and_add(&wait_counters.unwoken, 1);
-	else if (STATE_OF(old) == STATE_ON)
+		thread_record(t, task, t->wait_sum, now->time, 0);
+	} else if (STATE_OF(old) == STATE_ON) {
 		__sync_fetch_and_add(&wait_counters.missed, 1);
+	}
 	thread_close(t, task, task->pid, old, now, t->queue_sum, 0, false);
 }
 
@@ -326,6 +350,15 @@ int BPF_PROG(wait_switch, bool preempt, struct task_struct *prev, struct task_st
 }
 
 /* --- wake-ups ------------------------------------------------------------------- */
+
+/* Only sched_waking runs where the waker does. */
+static __always_inline void thread_record_woken(struct thread *t, struct task_struct *task,
+						__u64 now, bool waking)
+{
+	if (waking && !segment_wanted(t->key.tgid))
+		segment_waker(&t->waker);
+	thread_record(t, task, t->wait_sum, now, 0);
+}
 
 static __always_inline void thread_wake(struct task_struct *task, bool waking)
 {
@@ -348,6 +381,8 @@ static __always_inline void thread_wake(struct task_struct *task, bool waking)
 	for (int i = 0; i < 4; i++) {
 		if (__sync_val_compare_and_swap(&t->word, old, WORD(now.time, STATE_QUEUED)) ==
 		    old) {
+			if (record_wanted(t->wait_since, now.time))
+				thread_record_woken(t, task, now.time, waking);
 			thread_close(t, task, task->pid, old, &now, t->wait_sum, 0, true);
 			return;
 		}
@@ -486,11 +521,13 @@ static __always_inline void thread_found(struct thread *t, struct task_struct *t
 	thread_set_image(t, task);
 	t->cpu_ns = cast->se.sum_exec_runtime;
 	t->queue_sum = thread_plain_sum(t, QUEUE_WHAT(ABI_WAIT_PREEMPTED));
-	t->wait_sum = 0;
-	if (state)
+	t->wait_sum = t->wait_since = 0;
+	if (state) {
+		t->wait_since = bpf_ktime_get_boot_ns();
 		t->wait_sum = thread_sum(
 			t, wait_what(task, state),
 			cast->flags & PF_KTHREAD ? ABI_WAIT_SITE_NONE : ABI_WAIT_SITE_BEFORE, 0);
+	}
 	thread_begin(t, STATE_FOUND);
 	if (*(volatile unsigned int *)&cast->__state & TASK_DEAD)
 		thread_ended(t);
@@ -500,10 +537,11 @@ static __always_inline void thread_cut(struct thread *t, struct task_struct *tas
 {
 	const struct moment at = moment_of(wait_cut_at);
 	__u32 state, found;
-	__u64 old, cpu;
+	__u64 old, cpu, since;
 
 	for (int i = 0; i < 4; i++) {
 		old = thread_word(t);
+		since = *(volatile __u64 *)&t->wait_since;
 		state = STATE_OF(old);
 		if (state == STATE_MOVING || state == STATE_DEAD || SINCE_OF(old) >= at.time)
 			return;
@@ -518,6 +556,9 @@ static __always_inline void thread_cut(struct thread *t, struct task_struct *tas
 						 .to = at.time,
 						 .tid = task->pid,
 						 .flags = ABI_SEGMENT_OPEN });
+		if (wait_cut_records && (state == STATE_WAITS || state == STATE_FOUND) &&
+		    record_wanted(since, at.time))
+			thread_record(t, task, found, at.time, ABI_SEGMENT_OPEN);
 		return;
 	}
 }

@@ -161,12 +161,13 @@ enum options_switch {
 	OPTIONS_YES,
 };
 
-/* The member for each type of value; LIMIT and AGE are 0 for none; TIME is in Unix seconds. */
+/* The member for each type of value; DURATION is in ns; LIMIT and AGE are 0 for none; TIME is in Unix seconds. */
 #define OPTIONS_TYPES(X)                      \
 	X(FLAG, bool)                         \
 	X(NUMBER, uint64_t)                   \
 	X(SIZE, uint64_t)                     \
 	X(SECONDS, uint64_t)                  \
+	X(DURATION, uint64_t)                 \
 	X(LIMIT, uint64_t)                    \
 	X(AGE, uint64_t)                      \
 	X(FREE, struct options_space)         \

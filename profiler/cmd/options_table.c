@@ -103,6 +103,8 @@ static const struct {
 	[OPTIONS_TYPE_NUMBERS] = { "a number", "", "" },
 	[OPTIONS_TYPE_SIZE] = { "a size", "K", " (64K, 65536)" },
 	[OPTIONS_TYPE_SECONDS] = { "a time", "", " seconds (90, 90s, 5m)" },
+	[OPTIONS_TYPE_DURATION] = { "be a time from 100us to 1h (500us, 1ms, "
+				    "2s)" },
 	[OPTIONS_TYPE_LIMIT] = { "be no or a size of 1M or more (500M, 2G)" },
 	[OPTIONS_TYPE_AGE] = { "be no or a time of a minute or more (90m, 12h, 7d)" },
 	[OPTIONS_TYPE_FREE] = { "be no, a size (500M, 2G) or a share of the "
@@ -191,6 +193,11 @@ static int options_parse_number(const struct options_entry *e, const char *text,
 		{ OPTIONS_TYPE_SECONDS, "s", 1 },
 		{ OPTIONS_TYPE_SECONDS, "m", 60 },
 		{ OPTIONS_TYPE_SECONDS, "h", 3600 },
+		{ OPTIONS_TYPE_DURATION, "us", 1000 },
+		{ OPTIONS_TYPE_DURATION, "ms", CLOCK_NSEC_PER_MSEC },
+		{ OPTIONS_TYPE_DURATION, "s", CLOCK_NSEC_PER_SEC },
+		{ OPTIONS_TYPE_DURATION, "m", 60 * CLOCK_NSEC_PER_SEC },
+		{ OPTIONS_TYPE_DURATION, "h", 3600 * CLOCK_NSEC_PER_SEC },
 		{ OPTIONS_TYPE_LIMIT, "K", 1 << 10 },
 		{ OPTIONS_TYPE_LIMIT, "M", 1 << 20 },
 		{ OPTIONS_TYPE_LIMIT, "G", 1 << 30 },
@@ -395,6 +402,7 @@ static int set_value(struct options *o, const struct options_entry *e,
 	case OPTIONS_TYPE_NUMBER:
 	case OPTIONS_TYPE_SIZE:
 	case OPTIONS_TYPE_SECONDS:
+	case OPTIONS_TYPE_DURATION:
 		return options_parse_number(e, text, member);
 	case OPTIONS_TYPE_LIMIT:
 	case OPTIONS_TYPE_AGE:

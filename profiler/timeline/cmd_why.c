@@ -34,6 +34,7 @@ struct why_view {
 	struct lines lines;
 	int64_t now, from, to; /* wall time, ns */
 	struct strbuf path; /* of the request */
+	char *least; /* of the archive: the shortest wait it has; malloc'd */
 	bool header; /* was read */
 	bool begun; /* the recording, by this request: nothing is printed */
 	bool before; /* the span was over before it began: likewise */
@@ -127,6 +128,17 @@ static const struct {
 	{ "many", " not followed: too many steps" },
 };
 
+/* Of an archive of long waits: what is between them. */
+static void why_put_short(const struct why_view *v, struct strbuf *sb,
+			  const json_t *o)
+{
+	if (!strcmp(lines_str(o, "end"), "short"))
+		strbuf_printf(sb,
+			      " ran, was runnable, or waited for less than %s "
+			      "at a time",
+			      v->least ?: "");
+}
+
 /* "server 11/12 off" */
 static void why_put_thread(struct strbuf *sb, const json_t *o)
 {
@@ -156,6 +168,7 @@ static void why_put(const struct why_view *v, struct strbuf *sb,
 	if (followed)
 		strbuf_printf(sb, " %s", strbuf_str(&time) ?: "");
 	timeline_put_why(sb, o);
+	why_put_short(v, sb, o);
 	for (size_t i = 0; i < ARRAY_SIZE(why_ends); i++)
 		if (!strcmp(end, why_ends[i].end))
 			strbuf_puts(sb, why_ends[i].text);
@@ -171,7 +184,8 @@ static void why_count_step(struct why_view *v, const json_t *o)
 	struct strbuf sb = STRBUF_INIT;
 
 	why_put_thread(&sb, o);
-	if (!lines_has(o, "state"))
+	why_put_short(v, &sb, o);
+	if (!lines_has(o, "state") && strcmp(lines_str(o, "end"), "short") != 0)
 		strbuf_puts(&sb, " not recorded, or not followed");
 	if (lines_has(o, "reason")) {
 		strbuf_puts(&sb, " ");
@@ -193,10 +207,15 @@ static void why_step(struct why_view *v, struct strbuf *sb, json_t *o)
 
 static void why_header(struct why_view *v, const json_t *o)
 {
+	struct strbuf least = STRBUF_INIT;
+
 	v->begun = json_is_true(json_object_get(o, "begun"));
 	v->before =
 		timeline_ns(o, "to_boot_ns") <= timeline_ns(o, "since_boot_ns");
 	v->nothing = lines_int(o, "steps") == 1;
+	lines_duration(&least, timeline_ns(o, "wait_min_ns"));
+	free(v->least);
+	v->least = strbuf_steal(&least);
 }
 
 static void why_put_header(struct strbuf *sb, const json_t *o)
@@ -263,10 +282,43 @@ static void why_put_moment(struct why_view *v, const char *key, int64_t at)
 		      at % (int64_t)CLOCK_NSEC_PER_SEC);
 }
 
+static void why_read(struct why_view *v)
+{
+	v->lines = (struct lines){ .line = why_line, .arg = v };
+	v->header = v->begun = v->before = v->nothing = false;
+}
+
+/* Of an archive, without a server. */
+static int why_archive(struct why_view *v)
+{
+	struct reporter_request_run run = { .archive = v->o->query_archive };
+	struct strbuf out = STRBUF_INIT;
+	struct reporter_why why;
+	int err = reporter_why_process(&why, v->o->args[0]);
+
+	if (err)
+		return cmd_usage("why",
+				 "'%s': must be a PID, or the id of a "
+				 "process",
+				 v->o->args[0]);
+	why.tid = (uint32_t)v->o->timeline_tid;
+	why.from = v->from;
+	why.to = MIN(v->to, v->now);
+	err = reporter_why_run(&why, &run, &out);
+	why_read(v);
+	if (!err && (!lines_body(&v->lines, out.data, out.len) ||
+		     !lines_end(&v->lines)))
+		err = -EIO;
+	strbuf_fini(&out);
+	return err ? cmd_fail("%s", *run.why ? run.why : strerror(-err)) : 0;
+}
+
 static int why_ask(struct why_view *v)
 {
 	struct client_request req = { .path = NULL };
 
+	if (v->o->query_archive)
+		return why_archive(v);
 	strbuf_reset(&v->path);
 	strbuf_puts(&v->path, "/api/process/");
 	client_escape(&v->path, v->o->args[0]);
@@ -277,8 +329,7 @@ static int why_ask(struct why_view *v)
 	req.path = strbuf_str(&v->path);
 	if (!req.path)
 		return cmd_fail("%s", strerror(ENOMEM));
-	v->lines = (struct lines){ .line = why_line, .arg = v };
-	v->header = v->begun = v->before = v->nothing = false;
+	why_read(v);
 	return cmd_request_lines(v->o, &req, &v->lines);
 }
 
@@ -324,5 +375,6 @@ int cmd_why(const struct options *o)
 				  o->args[0]);
 	why_forget(&v);
 	strbuf_fini(&v.path);
+	free(v.least);
 	return status;
 }

@@ -124,6 +124,12 @@ static int64_t segments_offset(void)
 	return rq < 0 || count < 0 || member < 0 ? 0 : count + member / 8 - rq;
 }
 
+void waiting_segments_prepare(struct wait_bpf *skel)
+{
+	if (!skel->bss->wait_preempt_offset)
+		skel->bss->wait_preempt_offset = segments_offset();
+}
+
 /* --- which processes -------------------------------------------------------------- */
 
 static int segments_on_record(void *arg, void *data, size_t len)
@@ -139,7 +145,7 @@ static int segments_start(struct waiting_segments *s)
 {
 	if (s->ring)
 		return 0;
-	s->skel->bss->wait_preempt_offset = segments_offset();
+	waiting_segments_prepare(s->skel);
 	return ring_new(&s->ring, bpf_map__fd(s->skel->maps.segments),
 			segments_on_record, s);
 }

@@ -11,6 +11,7 @@
 
 #include "bpf/abi_wait.h"
 
+struct wait_bpf;
 struct waiting_sums;
 struct waiting_segments;
 
@@ -24,6 +25,9 @@ waiting_segments_new(struct waiting_sums *sums,
 		     void (*fn)(void *arg, const struct abi_segment *s),
 		     void *arg);
 void waiting_segments_free(struct waiting_segments *s);
+
+/* To be called before anything is recorded for which a waker is wanted. */
+void waiting_segments_prepare(struct wait_bpf *skel);
 
 /*
  * 0 or -errno; -E2BIG: ABI_CHOSEN_MAX are. It is chosen until it was unchosen as often.

@@ -63,7 +63,20 @@ static int sums_no_print(enum libbpf_print_level level, const char *fmt,
 	return 0;
 }
 
-static int sums_load(struct waiting_sums *s, bool copy_all)
+/* A page does for what is not used. */
+static int sums_size_rings(const struct waiting_sums *s, unsigned int flags)
+{
+	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
+	int err = bpf_map__set_max_entries(s->skel->maps.samples,
+					   SUMS_RING_BYTES);
+
+	if (!err && !(flags & WAITING_SUMS_RECORDS))
+		err = bpf_map__set_max_entries(s->skel->maps.wait_records,
+					       page);
+	return err;
+}
+
+static int sums_load(struct waiting_sums *s, unsigned int flags)
 {
 	uint32_t seed = 0;
 	int err;
@@ -78,12 +91,12 @@ static int sums_load(struct waiting_sums *s, bool copy_all)
 		seed = (uint32_t)clock_boottime_ns();
 	s->skel->rodata->wait_seed = seed;
 	s->skel->rodata->wait_limit = s->limit;
-	s->skel->rodata->wait_copy_all = copy_all;
+	s->skel->rodata->wait_copy_all = flags & WAITING_SUMS_COPY_ALL;
 	waiting_calls((uint8_t *)s->skel->rodata->wait_calls);
 	/* The run queue is locked meanwhile: never more than a usual copy. */
 	s->skel->rodata->stack_cap = SUMS_STACK_COPY;
 	s->skel->rodata->deep_cap = SUMS_STACK_COPY;
-	err = bpf_map__set_max_entries(s->skel->maps.samples, SUMS_RING_BYTES);
+	err = sums_size_rings(s, flags);
 	return err ? err : wait_bpf__load(s->skel);
 }
 
@@ -115,8 +128,8 @@ static int sums_attach(struct waiting_sums *s)
 	return s->list ? 0 : errno ? -errno : -ENOTSUP;
 }
 
-int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
-		     const char **what)
+int waiting_sums_new(struct waiting_sums **sp, uint32_t limit,
+		     unsigned int flags, const char **what)
 {
 	struct waiting_sums *s = calloc(1, sizeof(*s));
 	libbpf_print_fn_t print;
@@ -128,7 +141,7 @@ int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
 	s->limit = limit ? MIN(limit, ABI_WAIT_SUMS) : ABI_WAIT_SUMS;
 	print = libbpf_set_print(sums_no_print);
 	*what = "loading the programs of --wait";
-	err = sums_load(s, copy_all);
+	err = sums_load(s, flags);
 	if (!err) {
 		waiting_edges_init(&s->edges, s->skel->data->wait_begins);
 		*what = "mapping the sums of --wait";

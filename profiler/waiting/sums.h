@@ -30,15 +30,20 @@ struct waiting_sum {
 	uint64_t wall_ns; /* of a head: see struct abi_wait_sum */
 };
 
+enum waiting_sums_flags {
+	WAITING_SUMS_COPY_ALL = 1 << 0, /* for tests: the stack of each wait */
+	WAITING_SUMS_RECORDS =
+		1 << 1, /* long waits will be recorded: records.h */
+};
+
 /*
  * Loads and attaches, and opens the accounts of all threads there are. 'limit' is the
- * number of sums, at most ABI_WAIT_SUMS; 0: that. 'copy_all', for tests: the stack of each
- * wait is copied. 0 or -errno, and the failed step.
+ * number of sums, at most ABI_WAIT_SUMS; 0: that. 0 or -errno, and the failed step.
  */
-int waiting_sums_new(struct waiting_sums **sp, uint32_t limit, bool copy_all,
-		     const char **what);
+int waiting_sums_new(struct waiting_sums **sp, uint32_t limit,
+		     unsigned int flags, const char **what);
 void waiting_sums_free(struct waiting_sums *s);
-/* The loaded programs and their maps, for segments.c. */
+/* The loaded programs and their maps, for segments.c and records.c. */
 struct wait_bpf *waiting_sums_skel(struct waiting_sums *s);
 
 /*

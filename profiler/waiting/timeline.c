@@ -6,7 +6,6 @@
 
 #include "base/base.h"
 #include "profiler/waiting/timeline.h"
-#include "profiler/waiting/why.h"
 
 /* The ring of a process: its oldest record is at 'first'. */
 struct timeline {

@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "profiler/waiting/analysis.h"
 #include "profiler/waiting/edges.h"
+#include "profiler/waiting/followed.h"
 #include "profiler/waiting/opened.h"
+#include "profiler/waiting/records.h"
 #include "profiler/waiting/sites.h"
 #include "profiler/waiting/spans.h"
 #include "profiler/waiting/sums.h"
@@ -54,7 +55,10 @@ struct waiting {
 	struct waiting_spans spans;
 	struct waiting_opened opened;
 	struct timelines *timelines;
-	struct analysis *analysis; /* NULL: there is no watch */
+	struct waiting_followed followed;
+	struct waiting_records *records; /* NULL: without an archive */
+	uint64_t records_given; /* up to this time */
+	uint64_t records_lost; /* that the reporter knows of */
 	struct pool pool; /* of 'kept' */
 	STAILQ_HEAD(, waiting_kept) kept; /* by time */
 	size_t nkept;
@@ -134,7 +138,7 @@ static void waiting_init_frames(struct waiting *w)
 	snprintf(f->text, sizeof(f->text), "[on a CPU, not CPU time]");
 	waiting_frame_init(f, ABI_WAIT_REASON_MAX);
 	f = &w->uncopied;
-	snprintf(f->text, sizeof(f->text), "[wait site not copied]");
+	snprintf(f->text, sizeof(f->text), REPORTER_WAIT_UNCOPIED);
 	waiting_frame_init(f, ABI_WAIT_REASON_MAX + 1);
 }
 
@@ -149,12 +153,17 @@ static void waiting_put(struct waiting *w, struct reporter_trace *t,
 		w->stats.nomem++;
 }
 
-static void waiting_add(struct waiting *w, struct waiting_frame *f,
-			struct reporter_trace *t, uint64_t count, uint64_t ns)
+static void waiting_frame_of(struct waiting_frame *f, struct reporter_trace *t)
 {
 	t->frames = &f->frame;
 	t->nframes = 1;
 	t->memo = &f->memo;
+}
+
+static void waiting_add(struct waiting *w, struct waiting_frame *f,
+			struct reporter_trace *t, uint64_t count, uint64_t ns)
+{
+	waiting_frame_of(f, t);
 	waiting_put(w, t, count, ns);
 }
 
@@ -197,8 +206,8 @@ static bool waiting_stack(struct waiting *w, struct waiting_site *site,
 	return true;
 }
 
-/* The stack that is not there. */
-static void waiting_uncopied(struct waiting *w, const struct waiting_sum *sum,
+/* The stack that is not there. False: no memory. */
+static bool waiting_uncopied(struct waiting *w, const struct waiting_sum *sum,
 			     uint32_t reason, struct reporter_trace *t)
 {
 	/* It was copied, and lost on its way. */
@@ -206,7 +215,7 @@ static void waiting_uncopied(struct waiting *w, const struct waiting_sum *sum,
 
 	if (!waiting_stack_room(w, 2)) {
 		w->stats.nomem++;
-		return;
+		return false;
 	}
 	w->stack[0] = w->frames[reason].frame;
 	w->stack[1] = w->uncopied.frame;
@@ -215,28 +224,35 @@ static void waiting_uncopied(struct waiting *w, const struct waiting_sum *sum,
 	t->memo = &w->uncopied_memo[reason];
 	w->stats.uncopied[why] += sum->count;
 	w->stats.uncopied_ns[why] += sum->ns;
-	waiting_put(w, t, sum->count, sum->ns);
+	return true;
+}
+
+/* The frames of a wait. False: no memory. */
+static bool waiting_wait_frames(struct waiting *w,
+				const struct waiting_sum *sum, uint32_t reason,
+				struct reporter_trace *t)
+{
+	struct waiting_site *site;
+
+	if (sum->site == ABI_WAIT_SITE_NONE) {
+		waiting_frame_of(&w->frames[reason], t);
+		return true;
+	}
+	site = waiting_sites_find(&w->sites, sum->site);
+	if (!waiting_stack(w, site, reason, t))
+		return waiting_uncopied(w, sum, reason, t);
+	w->stats.sited += sum->count;
+	return true;
 }
 
 static void waiting_add_wait(struct waiting *w, const struct waiting_sum *sum,
 			     uint32_t reason, struct reporter_trace *t)
 {
-	struct waiting_site *site;
-
 	/* The reporter would have none of them. */
 	if (w->opts.selected_only && !pm_image_selected(t->image))
 		return;
-	if (sum->site == ABI_WAIT_SITE_NONE) {
-		waiting_add(w, &w->frames[reason], t, sum->count, sum->ns);
-		return;
-	}
-	site = waiting_sites_find(&w->sites, sum->site);
-	if (!waiting_stack(w, site, reason, t)) {
-		waiting_uncopied(w, sum, reason, t);
-		return;
-	}
-	w->stats.sited += sum->count;
-	waiting_put(w, t, sum->count, sum->ns);
+	if (waiting_wait_frames(w, sum, reason, t))
+		waiting_put(w, t, sum->count, sum->ns);
 }
 
 /* Until its exec, the command that profd starts and records is profd. */
@@ -252,31 +268,45 @@ static bool waiting_own_fork(const struct waiting *w,
 	       info.begin == info.key.start_boottime;
 }
 
+/*
+ * The trace of a sum, or of a wait, of before 'time', without frames. False: its process
+ * is not known any more, or it is none of the recording.
+ */
+static bool waiting_trace(struct waiting *w, const struct abi_key *key,
+			  uint32_t what, uint64_t time,
+			  struct reporter_trace *t)
+{
+	uint32_t reason = ABI_WAIT_WHAT_REASON(what);
+	uint32_t fd = ABI_WAIT_WHAT_FD(what);
+
+	*t = (struct reporter_trace){
+		.time = time - 1,
+		.event = waiting_event(reason),
+		.reason = waiting_reasons[reason],
+		.syscall = watch_syscall(ABI_WAIT_WHAT_NR(what)),
+		.fd = fd ? waiting_fds[fd] : NULL,
+	};
+	/* An image that it has forgotten must not be made again. */
+	if (pm_newest(w->opts.pm, key))
+		t->image = pm_image_get(w->opts.pm, key, time);
+	if (!t->image) {
+		w->stats.unknown++;
+		return false;
+	}
+	return !waiting_own_fork(w, t->image);
+}
+
 static void waiting_give(struct waiting *w, const struct waiting_kept *k)
 {
 	uint32_t reason = ABI_WAIT_WHAT_REASON(k->sum.what);
-	uint32_t fd = ABI_WAIT_WHAT_FD(k->sum.what);
 	const struct waiting_sum *sum = &k->sum;
-	struct reporter_trace t = {
-		.time = k->time - 1,
-		.event = waiting_event(reason),
-		.reason = waiting_reasons[reason],
-		.syscall = watch_syscall(ABI_WAIT_WHAT_NR(sum->what)),
-		.fd = fd ? waiting_fds[fd] : NULL,
-	};
+	struct reporter_trace t;
 
 	if (sum->last) {
 		waiting_sites_unuse(&w->sites, sum->site);
 		return;
 	}
-	/* An image that it has forgotten must not be made again. */
-	if (pm_newest(w->opts.pm, &sum->key))
-		t.image = pm_image_get(w->opts.pm, &sum->key, k->time);
-	if (!t.image) {
-		w->stats.unknown++;
-		return;
-	}
-	if (waiting_own_fork(w, t.image))
+	if (!waiting_trace(w, &sum->key, sum->what, k->time, &t))
 		return;
 	if (t.event == ABI_EVENT_WAIT) {
 		waiting_add_wait(w, sum, reason, &t);
@@ -292,16 +322,53 @@ static void waiting_give(struct waiting *w, const struct waiting_kept *k)
 		waiting_add(w, &w->beyond, &t, 0, sum->ns - sum->cpu_ns);
 }
 
+/* --- long waits ------------------------------------------------------------------ */
+
+/* With the stack of its sum, which was given before it. */
+static void waiting_give_record(void *arg, const struct abi_segment *s)
+{
+	const struct waiting_sum sum = { .site = s->site };
+	struct waiting *w = arg;
+	struct reporter_trace t;
+
+	if (waiting_trace(w, &s->key, s->what, s->end, &t) &&
+	    waiting_wait_frames(w, &sum, ABI_WAIT_WHAT_REASON(s->what), &t) &&
+	    reporter_add_wait(w->opts.reporter, &t, s))
+		w->stats.nomem++;
+}
+
+/* Those of before 'time', whose sums were given. */
+static void waiting_give_records(struct waiting *w, uint64_t time)
+{
+	struct waiting_records_stats stats;
+
+	if (!w->records || time <= w->records_given)
+		return;
+	w->records_given = time;
+	waiting_records_give(w->records, time, waiting_give_record, w);
+	waiting_records_get_stats(w->records, &stats);
+	if (stats.lost > w->records_lost)
+		reporter_lost_waits(w->opts.reporter, time - 1,
+				    stats.lost - w->records_lost);
+	w->records_lost = stats.lost;
+}
+
 static void waiting_deliver(struct waiting *w, uint64_t passed)
 {
 	struct waiting_kept *k;
+	uint64_t given = 0;
 
 	while ((k = STAILQ_FIRST(&w->kept)) && k->time <= passed) {
 		STAILQ_REMOVE_HEAD(&w->kept, entry);
 		w->nkept--;
+		given = k->time;
+		/* They may need the site. */
+		if (k->sum.last)
+			waiting_give_records(w, given);
 		waiting_give(w, k);
 		pool_give(&w->pool, k);
 	}
+	waiting_give_records(w, given);
 }
 
 /* --- from the kernel ------------------------------------------------------------ */
@@ -415,7 +482,10 @@ static void waiting_cut_edges(struct waiting *w, uint64_t time)
 
 	while ((edge = waiting_edge(w)) <= time) {
 		w->edge = edge;
+		waiting_records_edge(w->records, true);
 		waiting_cut(w, edge);
+		waiting_records_edge(w->records, false);
+		waiting_records_poll(w->records);
 		waiting_read(w, edge);
 		if (!waiting_sums_pass(w->sums, edge))
 			w->stats.late++;
@@ -439,15 +509,13 @@ static bool waiting_lacks(struct waiting *w)
 	return more;
 }
 
-/* After timeline_tick(), which gives it the records. */
-static void waiting_analyse(struct waiting *w, uint64_t now)
+/* After timeline_tick(), which gives them the records. */
+static void waiting_tick_followed(struct waiting *w, uint64_t now)
 {
-	if (!w->analysis || !analysis_tick(w->analysis, now) ||
-	    w->edge >= w->end)
+	if (!waiting_followed_tick(&w->followed, now) || w->edge >= w->end)
 		return;
 	waiting_cut(w, now);
-	timeline_tick(w->timelines, now);
-	analysis_cut(w->analysis, now);
+	waiting_followed_cut(&w->followed, now);
 }
 
 void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
@@ -457,7 +525,8 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 	if (!w)
 		return;
 	timeline_tick(w->timelines, now);
-	waiting_analyse(w, now);
+	waiting_tick_followed(w, now);
+	waiting_records_poll(w->records);
 	waiting_cut_edges(w, now - WAITING_FLIGHT_NS);
 	if (w->edge >= w->end) {
 		waiting_deliver(w, passed);
@@ -510,59 +579,12 @@ static void waiting_on_segment(void *arg, const struct abi_segment *s)
 {
 	const struct waiting *w = arg;
 
-	if (w->analysis)
-		analysis_segment(w->analysis, s);
-}
-
-static int waiting_on_follow(void *arg, uint32_t tgid, bool begins)
-{
-	const struct waiting *w = arg;
-
-	return timeline_follow(w->timelines, tgid, begins);
-}
-
-static void waiting_on_lost(void *arg, uint32_t tgid, struct abi_chosen *out)
-{
-	const struct waiting *w = arg;
-
-	timeline_followed(w->timelines, tgid, out);
-}
-
-static void waiting_on_owner(void *arg, struct watch_thread *t)
-{
-	const struct waiting *w = arg;
-	const struct pm_image *image = pm_newest(w->opts.pm, &t->key);
-	struct pm_image_info info;
-
-	if (!image)
-		return;
-	pm_image_info(image, &info);
-	t->uid = info.uid;
-	t->gid = info.gid;
-}
-
-/* 0 or -ENOMEM. */
-static int waiting_open_analysis(struct waiting *w)
-{
-	const struct analysis_opts opts = {
-		.watch = w->opts.watch,
-		.follow = waiting_on_follow,
-		.lost = waiting_on_lost,
-		.owner = waiting_on_owner,
-		.arg = w,
-	};
-
-	if (!w->opts.watch)
-		return 0;
-	w->analysis = analysis_new(&opts);
-	return w->analysis ? 0 : -ENOMEM;
+	waiting_followed_segment(&w->followed, s);
 }
 
 int waiting_follow(struct waiting *w, uint32_t pid, bool begins)
 {
-	if (!w || !w->analysis)
-		return -ENOTSUP;
-	return analysis_follow(w->analysis, pid, begins);
+	return w ? waiting_followed_pid(&w->followed, pid, begins) : -ENOTSUP;
 }
 
 /* --- timelines -------------------------------------------------------------------- */
@@ -620,7 +642,8 @@ int waiting_path(struct waiting *w, const struct abi_key *key, bool lives,
 bool waiting_busy(const struct waiting *w)
 {
 	return w && (timeline_busy(w->timelines) ||
-		     (w->analysis && analysis_busy(w->analysis)));
+		     waiting_records_busy(w->records) ||
+		     waiting_followed_busy(&w->followed));
 }
 
 uint64_t waiting_keeps(const struct waiting *w)
@@ -655,6 +678,7 @@ void waiting_mapped(struct waiting *w, uint32_t tgid)
 
 void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 {
+	struct waiting_records_stats records;
 	struct abi_wait_counters kernel;
 	struct timeline_stats timelines;
 
@@ -672,6 +696,9 @@ void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 	out->chosen = timelines.chosen;
 	out->segments = timelines.segments;
 	out->segments_lost = timelines.lost;
+	waiting_records_get_stats(w->records, &records);
+	out->records = records.records;
+	out->records_unkept = records.unkept;
 	waiting_sums_counters(w->sums, &kernel);
 #define X(name, gauge, help) out->name = kernel.name;
 	ABI_WAIT_COUNTERS(X)
@@ -679,6 +706,12 @@ void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
 }
 
 /* --- the object ------------------------------------------------------------------ */
+
+static unsigned int waiting_sums_flags(const struct waiting_opts *opts)
+{
+	return (opts->copy_all ? WAITING_SUMS_COPY_ALL : 0) |
+	       (opts->min ? WAITING_SUMS_RECORDS : 0);
+}
 
 int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 		const char **what)
@@ -696,7 +729,8 @@ int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 	waiting_init_frames(w);
 	err = waiting_sites_init(&w->sites, opts->th);
 	if (!err)
-		err = waiting_sums_new(&w->sums, 0, opts->copy_all, what);
+		err = waiting_sums_new(&w->sums, 0, waiting_sums_flags(opts),
+				       what);
 	if (!err) {
 		*what = "mapping the ring of --wait";
 		err = waiting_sums_stacks(w->sums, opts->stack, opts->arg);
@@ -709,7 +743,15 @@ int waiting_new(struct waiting **wp, const struct waiting_opts *opts,
 					 .segment = waiting_on_segment,
 					 .arg = w,
 				 });
-		err = w->timelines ? waiting_open_analysis(w) : -ENOMEM;
+		err = w->timelines
+			      ? waiting_followed_init(&w->followed,
+						      w->timelines, opts->pm,
+						      opts->watch)
+			      : -ENOMEM;
+	}
+	if (!err && opts->min) {
+		*what = "mapping the ring of long waits";
+		err = waiting_records_new(&w->records, w->sums, opts->min);
 	}
 	w->read = w->edge = w->checked = clock_boottime_ns();
 	w->end = UINT64_MAX;
@@ -731,8 +773,9 @@ void waiting_free(struct waiting *w)
 		STAILQ_REMOVE_HEAD(&w->kept, entry);
 		pool_give(&w->pool, k);
 	}
-	analysis_free(w->analysis);
+	waiting_followed_fini(&w->followed);
 	timeline_free(w->timelines);
+	waiting_records_free(w->records);
 	waiting_sums_free(w->sums);
 	waiting_opened_fini(&w->opened);
 	waiting_sites_fini(&w->sites);

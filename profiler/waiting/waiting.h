@@ -26,6 +26,9 @@
  * read, so that its fork and exec are known, and the stacks of before that are resolved;
  * until then they are kept here. A process that ended has to be known for waiting_keeps().
  *
+ * With an archive the waits of opts.min and longer are also given one by one, each after its
+ * sum and with the same frames (reporter_add_wait(), records.h).
+ *
  * All calls on the loop's thread.
  */
 #ifndef PROFILER_WAITING_WAITING_H
@@ -47,7 +50,9 @@ struct waiting_opts {
 	struct trace_handler *th;
 	struct watch *watch; /* gets what waiting_follow() is for; or NULL */
 	bool selected_only; /* as trace_opts has it */
-	bool copy_all; /* see waiting_sums_new() */
+	bool copy_all; /* WAITING_SUMS_COPY_ALL */
+	/* The shortest wait that the archive has by itself, ns; 0: it has none. */
+	uint64_t min;
 	/* Gets the record of a site's stack, for the trace handler; borrowed. */
 	void (*stack)(void *arg, const struct abi_sample *rec, size_t len);
 	void *arg;
@@ -130,7 +135,11 @@ bool waiting_busy(const struct waiting *w);
 	X(chosen, 1, "processes whose timeline is recorded, or watched")    \
 	X(segments, 0, "segments of timelines recorded")                    \
 	X(segments_lost, 0, "... dropped: too many, or no room")            \
-	X(forgotten, 0, "stacks dropped before the segments that had them")
+	X(forgotten, 0, "stacks dropped before the segments that had them") \
+	X(records, 0, "waits of --wait-min or longer that were recorded")   \
+	X(records_limited, 0, "... that were not: a share was used up")     \
+	X(records_full, 0, "... that were not: the ring was full")          \
+	X(records_unkept, 0, "... recorded, and dropped: too many wait")
 
 struct waiting_stats {
 #define X(name, gauge, help) uint64_t name;

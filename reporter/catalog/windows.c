@@ -35,7 +35,8 @@ int catalog_windows_begin(struct catalog_db *db,
 	if (w->begin_boot_ns)
 		catalog_bind_int(&b, 5, w->begin_boot_ns);
 	catalog_bind_int(&b, 6, store_window_bytes(w->file));
-	catalog_bind_int(&b, 7, w->file->times_bytes);
+	catalog_bind_int(&b, 7,
+			 w->file->times_bytes + w->file->wait_times_bytes);
 	catalog_bind_int(&b, 8, w->samples);
 	if (w->run)
 		catalog_bind_int(&b, 9, w->run);

@@ -16,6 +16,9 @@
 
 #define TIMELINE_LAST_NS (60 * CLOCK_NSEC_PER_SEC)
 #define TIMELINE_SPAN_NS (10 * CLOCK_NSEC_PER_SEC)
+#define TIMELINE_ID_MAX 64
+/* A span that ends with the request ends a moment before it. */
+#define TIMELINE_NOW_NS CLOCK_NSEC_PER_SEC
 #define TIMELINE_MAX 4 /* answers at a time: each may have some MB */
 
 /* What is asked for: segments, or a path. */
@@ -26,14 +29,26 @@ struct timeline_kind {
 	int (*ask)(const struct http_request *req, const struct abi_key *key,
 		   bool lives);
 	void (*more)(struct http_request *req, unsigned int slice);
+	/* Whether the archive is asked in its place, with that result; NULL: never. */
+	bool (*past)(const struct http_request *req, int err);
 };
 
 struct http_timeline {
 	struct reporter_timeline t; /* of segments */
 	uint32_t tid;
 	struct reporter_path path;
+	int64_t from,
+		to; /* of the path, wall time, as asked for; and its thread */
+	uint32_t asked;
+	struct timeline_past *past; /* of its query */
 	size_t at; /* the next segment, or step */
 	int64_t wall;
+};
+
+/* A path of the archive; owned by its query. */
+struct timeline_past {
+	struct reporter_why why;
+	struct strbuf out;
 };
 
 /* --- which process ----------------------------------------------------------------- */
@@ -41,20 +56,19 @@ struct http_timeline {
 /* "PID", or the id of a process, up to the suffix of the route. 0 or -EINVAL. */
 static int timeline_id(const char *s, struct abi_key *key)
 {
-	const char *end = strchr(s, '/');
-	unsigned long pid;
-	char *p;
+	struct reporter_why why;
+	char id[TIMELINE_ID_MAX];
+	size_t n = strcspn(s, "/");
+	int err;
 
-	errno = 0;
-	pid = strtoul(s, &p, 10);
-	if (*s < '0' || *s > '9' || errno || !pid || pid > INT32_MAX)
+	if (n >= sizeof(id))
 		return -EINVAL;
-	*key = (struct abi_key){ .tgid = (uint32_t)pid };
-	if (p != end && (*p != '-' || p + 1 == end))
-		return -EINVAL;
-	if (p != end)
-		key->start_boottime = strtoull(p + 1, &p, 16);
-	return p == end && !errno ? 0 : -EINVAL;
+	memcpy(id, s, n);
+	id[n] = '\0';
+	err = reporter_why_process(&why, id);
+	if (!err)
+		*key = why.key;
+	return err;
 }
 
 /* Whether the process of a key lives; one without a time gets it. */
@@ -96,24 +110,29 @@ static int timeline_tid(struct http_request *req, uint32_t *out,
 	return -EINVAL;
 }
 
-/* CLOCK_BOOTTIME; unchanged if it is missing. */
+/* Unchanged if it is missing. */
 static int timeline_moment(struct http_request *req, const char *key,
-			   uint64_t *out, enum MHD_Result *res)
+			   int64_t now, int64_t *out, enum MHD_Result *res)
 {
 	const char *text = http_arg(req, key);
-	int64_t offset = clock_wall_offset_ns(), at;
-	int64_t now = (int64_t)clock_boottime_ns() + offset;
 
 	if (!text)
 		return 0;
-	if (reporter_moment_parse(text, now, false, &at)) {
+	if (reporter_moment_parse(text, now, false, out)) {
 		*res = http_bad_parameter(req, -EINVAL, key, text,
 					  "a time (10s, 1795430000.25, "
 					  "2026-11-23T14:30:05Z)");
 		return -EINVAL;
 	}
-	*out = at > offset ? (uint64_t)(at - offset) : 0;
 	return 0;
+}
+
+/* CLOCK_BOOTTIME; before the boot it is 0. */
+static uint64_t timeline_boot(int64_t wall)
+{
+	int64_t offset = clock_wall_offset_ns();
+
+	return wall > offset ? (uint64_t)(wall - offset) : 0;
 }
 
 /* --- segments ----------------------------------------------------------------------- */
@@ -173,17 +192,20 @@ static const struct timeline_kind timeline_kind_segments = {
 
 static int timeline_path_args(struct http_request *req, enum MHD_Result *res)
 {
-	struct reporter_path *path = &req->timeline->path;
-	uint64_t now = clock_boottime_ns();
+	struct http_timeline *t = req->timeline;
+	int64_t now = (int64_t)clock_boottime_ns() + clock_wall_offset_ns();
 
-	path->of.to = now;
-	path->of.from = now - MIN(now, TIMELINE_SPAN_NS);
-	if (timeline_tid(req, &path->tid, res) ||
-	    timeline_moment(req, "from", &path->of.from, res) ||
-	    timeline_moment(req, "to", &path->of.to, res))
+	t->to = now;
+	t->from = now - (int64_t)TIMELINE_SPAN_NS;
+	if (timeline_tid(req, &t->asked, res) ||
+	    timeline_moment(req, "from", now, &t->from, res) ||
+	    timeline_moment(req, "to", now, &t->to, res))
 		return -EINVAL;
-	path->of.to = MIN(path->of.to, now);
-	if (path->of.from < path->of.to)
+	t->to = MIN(t->to, now);
+	t->path.tid = t->asked;
+	t->path.of.from = timeline_boot(t->from);
+	t->path.of.to = timeline_boot(t->to);
+	if (t->from < t->to)
 		return 0;
 	*res = http_error(req, MHD_HTTP_BAD_REQUEST,
 			  "from: must be before to, and in the past\n");
@@ -207,7 +229,7 @@ static void timeline_path_more(struct http_request *req, unsigned int slice)
 
 	if (!t->wall) {
 		t->wall = line_wall();
-		ledger_path(&t->path, &req->lines);
+		ledger_path(&t->path, t->wall, &req->lines);
 	}
 	while (t->at < t->path.n && req->lines.len < piece &&
 	       !req->lines.failed)
@@ -215,11 +237,84 @@ static void timeline_path_more(struct http_request *req, unsigned int slice)
 			    &req->lines);
 }
 
+/* It is gone, or the span was over before the process was recorded. */
+static bool timeline_path_past(const struct http_request *req, int err)
+{
+	const struct reporter_timeline *of = &req->timeline->path.of;
+	uint64_t to = timeline_boot(req->timeline->to);
+
+	if (!req->http->r->store || (err && err != -ESRCH))
+		return false;
+	return err || to + (of->begun ? TIMELINE_NOW_NS : 0) <= of->since;
+}
+
 static const struct timeline_kind timeline_kind_path = {
 	.args = timeline_path_args,
 	.ask = timeline_path_ask,
 	.more = timeline_path_more,
+	.past = timeline_path_past,
 };
+
+/* --- the path, of the archive ---------------------------------------------------------- */
+
+/* On a pool thread. */
+static int timeline_past_run(void *arg, struct reporter_request_run *run)
+{
+	struct timeline_past *p = arg;
+
+	return reporter_why_run(&p->why, run, &p->out);
+}
+
+static enum MHD_Result timeline_past_send(struct http_request *req)
+{
+	struct strbuf *out = &req->timeline->past->out;
+	size_t len = out->len;
+
+	return http_send_text(req, strbuf_steal(out), len, HTTP_NDJSON);
+}
+
+static void timeline_past_release(void *arg)
+{
+	struct timeline_past *p = arg;
+
+	strbuf_fini(&p->out);
+	free(p);
+}
+
+static enum MHD_Result timeline_past_answer(struct http_request *req,
+					    const struct abi_key *key)
+{
+	const struct http_timeline *t = req->timeline;
+	const struct reporter *r = req->http->r;
+	struct timeline_past *p;
+	struct http_work work = {
+		.run = timeline_past_run,
+		.send = timeline_past_send,
+		.release = timeline_past_release,
+	};
+
+	if (r->finishing)
+		return http_busy(req, "profd is terminating");
+	if (r->shed)
+		return http_busy(req, "too little memory is free for a query");
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return http_busy(req, "out of memory");
+	p->why = (struct reporter_why){
+		.key = *key,
+		.tid = t->asked,
+		.from = t->from,
+		.to = t->to,
+	};
+	work.end = p->why.to;
+	work.arg = p;
+	if (http_query_work(req, &work)) {
+		timeline_past_release(p);
+		return http_busy(req, "out of memory");
+	}
+	req->timeline->past = p;
+	return MHD_YES;
+}
 
 /* --- the answer --------------------------------------------------------------------- */
 
@@ -261,6 +356,8 @@ static enum MHD_Result timeline_answer(struct http_request *req,
 		return http_send_text(req, strdup(""), 0, HTTP_NDJSON);
 	lives = timeline_lives(req->http->r->opts.pm, &key);
 	err = kind->ask(req, &key, lives);
+	if (kind->past && kind->past(req, err))
+		return timeline_past_answer(req, &key);
 	if (err)
 		return timeline_error(req, err);
 	req->more = kind->more;

@@ -97,8 +97,9 @@ static void segment_comm(struct line *l, struct pm *pm,
 }
 
 static void segment_put_waker(struct line *l, struct pm *pm,
-			      const struct abi_waker *w)
+			      const struct reporter_segment *s)
 {
+	const struct abi_waker *w = &s->of.waker;
 	struct line by = line_new(l->wall);
 
 	line_str(&by, "kind",
@@ -107,7 +108,11 @@ static void segment_put_waker(struct line *l, struct pm *pm,
 		line_int(&by, "pid", w->key.tgid);
 		line_int(&by, "tid", w->tid);
 		segment_ids(&by, &w->key, true);
-		segment_comm(&by, pm, &w->key);
+		if (pm)
+			segment_comm(&by, pm, &w->key);
+		else if (*s->waker)
+			line_text(&by, "comm", s->waker,
+				  strnlen(s->waker, sizeof(s->waker)));
 	}
 	l->failed |= by.failed;
 	line_put(l, "waker", by.o);
@@ -141,14 +146,15 @@ void ledger_put_segment(struct line *l, const struct reporter_segment *s,
 		line_text(l, "thread", of->comm,
 			  strnlen(of->comm, ABI_COMM_LEN));
 	segment_ids(l, &of->key, what);
-	if (!what)
+	if (!what || s->between)
 		return;
 	segment_what(l, of->what);
 	if (open)
 		line_put(l, "open", json_true());
 	if (ABI_WAIT_WHAT_REASON(of->what) >= ABI_WAIT_SLEEP && !open) {
-		segment_ns(l, "latency_ns", s->latency);
-		segment_put_waker(l, pm, &of->waker);
+		if (pm)
+			segment_ns(l, "latency_ns", s->latency);
+		segment_put_waker(l, pm, s);
 	}
 }
 

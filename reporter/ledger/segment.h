@@ -15,6 +15,12 @@ struct reporter_segment {
 	/* Whole: cuts are joined. OPEN: it has not ended. */
 	struct abi_segment of;
 	uint64_t latency; /* of a wait: how long it then was in the run queue, ns */
+	/*
+	 * Of an archive of long waits: it lies between two, and what it was is not known; and
+	 * the name of the thread that woke it, not terminated.
+	 */
+	bool between;
+	char waker[ABI_COMM_LEN];
 };
 
 /* The recorded segments of a process, of some time. Times are CLOCK_BOOTTIME, ns. */
@@ -34,7 +40,10 @@ struct reporter_timeline {
 struct line;
 /* The members of the first line, but their number. */
 void ledger_put_timeline(struct line *l, const struct reporter_timeline *t);
-/* The members of a segment; not 'what': of its time and thread only. */
+/*
+ * The members of a segment; not 'what': of its time and thread only. 'pm' NULL: it is of the
+ * archive.
+ */
 void ledger_put_segment(struct line *l, const struct reporter_segment *s,
 			struct pm *pm, bool what);
 /* Appends the first line: which process, since when, and what is missing. */

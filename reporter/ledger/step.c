@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* step: see reporter/ledger/step.h. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,12 +265,15 @@ void reporter_path_fini(struct reporter_path *p)
 
 /* --- lines ------------------------------------------------------------------------ */
 
-void ledger_path(const struct reporter_path *p, struct strbuf *sb)
+void ledger_path(const struct reporter_path *p, int64_t wall, struct strbuf *sb)
 {
-	struct line l = line_new(line_wall());
+	struct line l = line_new(wall);
 
 	ledger_put_timeline(&l, &p->of);
 	line_int(&l, "tid", p->tid);
+	if (p->wait_min)
+		line_put(&l, "wait_min_ns",
+			 json_sprintf("%" PRIu64, p->wait_min));
 	line_int(&l, "steps", p->n);
 	line_end(&l, sb);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * step: where the time of a span of a thread went, as the path back through what woke it
- * (profiler/waiting/why.h), as JSON lines for /api/process/ID/why.
+ * (reporter/ledger/why.h), as JSON lines for /api/process/ID/why.
  */
 #ifndef REPORTER_LEDGER_STEP_H
 #define REPORTER_LEDGER_STEP_H
@@ -22,6 +22,7 @@
 	X(OPEN, open) /* the wait has not ended */                             \
 	X(DELIVERY, delivery) /* the waker waits again: it came late */        \
 	X(UNRECORDED, unrecorded) /* what the waker did */                     \
+	X(SHORT, short) /* of the archive: it ran, or had only short waits */  \
 	X(GAP, gap) /* what the thread did is not recorded */                  \
 	X(CIRCLE, circle) /* the waker waited for this wait's end */           \
 	X(DEEP, deep) /* there are too many wakers in a row */                 \
@@ -79,6 +80,7 @@ struct reporter_path {
 	 */
 	struct reporter_timeline of;
 	uint32_t tid;
+	uint64_t wait_min; /* of the archive: shorter waits are not known; else 0 */
 	struct reporter_step *steps; /* by time; malloc'd */
 	size_t n;
 	/* By their first step; all differ. */
@@ -102,9 +104,10 @@ int reporter_path_stacks(struct reporter_path *p,
 					  size_t max),
 			 void *arg);
 
-/* Appends the first line, likewise. */
-void ledger_path(const struct reporter_path *p, struct strbuf *sb);
-/* Appends the line of step 'i'. 'wall' is line_wall()'s. */
+/* Appends the first line, likewise. 'wall' is line_wall()'s, or that of then. */
+void ledger_path(const struct reporter_path *p, int64_t wall,
+		 struct strbuf *sb);
+/* Appends the line of step 'i'; 'pm' NULL: of the archive. */
 void ledger_step(const struct reporter_path *p, size_t i, struct pm *pm,
 		 int64_t wall, struct strbuf *sb);
 

@@ -30,30 +30,7 @@ struct archive {
 /* Reads the side file of the current window. */
 static int archive_read_times(const struct archive *a, struct store_times **tp)
 {
-	struct strbuf sb = STRBUF_INIT;
-	char piece[65536];
-	ssize_t n = 1;
-	int err = 0, fd;
-
-	fd = store_window_open(a->window, a->dirfd, STORE_TIMES);
-	if (fd < 0)
-		return fd;
-	while (n > 0 && !err) {
-		n = TEMP_FAILURE_RETRY(read(fd, piece, sizeof(piece)));
-		if (n < 0)
-			err = -errno;
-		else
-			strbuf_add(&sb, piece, (size_t)n);
-		if (sb.len > STORE_TIMES_MAX)
-			err = -EFBIG;
-	}
-	close(fd);
-	if (!err && sb.failed)
-		err = -ENOMEM;
-	if (!err)
-		err = store_times_read(tp, sb.data, sb.len);
-	strbuf_fini(&sb);
-	return err;
+	return store_times_open(a->window, a->dirfd, STORE_TIMES, tp);
 }
 
 /* query_part.times */

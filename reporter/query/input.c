@@ -338,3 +338,14 @@ int input_parse(struct input *in, struct edit_bytes data)
 		in->string_ids[i] = i ? QUERY_NONE : 0;
 	return 0;
 }
+
+void input_tables_fini(struct input *in)
+{
+	free(in->comments);
+	free(in->lines);
+	free(in->locations);
+	free(in->functions);
+	free(in->mappings);
+	free(in->string_ids);
+	free(in->strings);
+}

@@ -90,6 +90,8 @@ struct input {
 int input_bad(struct input *in, const char *what);
 /* The tables of a profile. 0, -EBADMSG, -EFBIG, -ENOMEM. */
 int input_parse(struct input *in, struct edit_bytes data);
+/* Frees what input_parse() has made. */
+void input_tables_fini(struct input *in);
 /* The element with an id of a table sorted by it, which each element begins with. */
 void *input_find(void *table, size_t n, size_t size, uint64_t id);
 /* The merged profile's id of a string. */

@@ -626,13 +626,7 @@ int input_add(struct reporter_query *q, struct edit_bytes data, bool base,
 	query_splits_free(in->splits);
 	free(in->sums);
 	free(in->stack);
-	free(in->comments);
-	free(in->lines);
-	free(in->locations);
-	free(in->functions);
-	free(in->mappings);
-	free(in->string_ids);
-	free(in->strings);
+	input_tables_fini(in);
 	free(in);
 	return err;
 }

@@ -183,6 +183,10 @@ static int export_window(struct export *e, struct store_window *w)
 		err = export_file(e, w, store_wait(w->format));
 		err = err == -ENOENT ? 0 : err;
 	}
+	if (!err && w->wait_times_bytes) {
+		err = export_file(e, w, STORE_WAIT_TIMES);
+		err = err == -ENOENT ? 0 : err;
+	}
 	return err ? export_fail(e, err, w->stem) : 0;
 }
 

@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bpf/abi.h"
 #include "reporter/query/query.h"
 
 struct reporter_request;
@@ -120,6 +121,25 @@ struct reporter_export {
 int reporter_export_run(const struct reporter_request *r,
 			struct reporter_request_run *run,
 			struct reporter_export *to);
+
+/* --- paths: where the time of a span of a thread went ----------------------------- */
+
+struct reporter_why {
+	struct abi_key
+		key; /* without start_boottime: of the last one with that pid */
+	uint32_t tid; /* 0: the first thread of the process */
+	int64_t from, to; /* wall time, ns */
+};
+
+/* "PID", or the id of a process. 0 or -EINVAL. */
+int reporter_why_process(struct reporter_why *why, const char *text);
+/*
+ * The path of a thread (reporter/ledger/why.h) by the long waits that the archive has, as
+ * lines of JSON, see reporter/ledger/step.h. Errors as of reporter_request_run(). Any
+ * thread.
+ */
+int reporter_why_run(const struct reporter_why *why,
+		     struct reporter_request_run *run, struct strbuf *out);
 
 /* --- lists: what the catalog knows, as JSON --------------------------------------- */
 

@@ -236,7 +236,7 @@ static uint64_t keep_unlink(struct store *s, int dirfd, const char *stem,
 	return MAX(st.st_size, 1);
 }
 
-/* The next of the batch, its side file first. */
+/* The next of the batch, its side file and its waits first. */
 static void keep_remove(struct store *s)
 {
 	const struct keep_item *item = &s->oldest[s->at++];

@@ -34,6 +34,8 @@ static int list_add(struct store_list *list, int dirfd, const char *day,
 	store_name_stem(name, file, w->stem);
 	if (name->kind == STORE_TIMES) {
 		w->times_bytes = MAX(st.st_size, 1);
+	} else if (name->kind == STORE_WAIT_TIMES) {
+		w->wait_times_bytes = MAX(st.st_size, 1);
 	} else if (name->kind > STORE_TIMES) {
 		w->format = (enum reporter_format)(name->kind - STORE_WAIT_RAW);
 		w->wait_bytes = MAX(st.st_size, 1);
@@ -108,6 +110,7 @@ static void list_join(struct store_list *list)
 		} else if (w && !strcmp(w->stem, at->stem) &&
 			   !strcmp(w->day, at->day)) {
 			w->times_bytes += at->times_bytes;
+			w->wait_times_bytes += at->wait_times_bytes;
 			/* Profiles of a window have one format. */
 			if (at->format == w->format)
 				w->wait_bytes += at->wait_bytes;

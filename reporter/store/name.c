@@ -33,6 +33,7 @@ static const struct {
 	REPORTER_FORMATS(X)
 #undef X
 		[STORE_TIMES] = { NAME_CPU, STORE_TIMES_ENDING },
+	[STORE_WAIT_TIMES] = { NAME_WAIT, STORE_TIMES_ENDING },
 };
 
 void store_file(char name[STORE_FILE_MAX], const char *stem,

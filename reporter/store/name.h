@@ -3,7 +3,7 @@
  * name: the names of files in the archive. DIR/2026-11-23/STEM.pb.gz is a window,
  * STEM.times.zst its side file, STEM is cpu-HOST-20261123T110000Z-60s, or that and
  * "-1" if the name was taken. The waits of the same time are in a profile with "wait"
- * in place of "cpu". Nothing else in DIR is touched.
+ * in place of "cpu", and so is its side file. Nothing else in DIR is touched.
  */
 #ifndef REPORTER_STORE_NAME_H
 #define REPORTER_STORE_NAME_H
@@ -29,6 +29,7 @@ enum store_kind {
 #define X(name, ending) STORE_WAIT_##name,
 	REPORTER_FORMATS(X)
 #undef X
+	STORE_WAIT_TIMES, /* the side file of waits */
 	STORE_KINDS,
 };
 

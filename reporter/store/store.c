@@ -153,7 +153,7 @@ static bool store_exists(int dirfd, const char *stem, enum store_kind kind)
 	return !faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW);
 }
 
-/* A profile of waits, of this user, whose window is gone. */
+/* A profile of waits or its side file, of this user, whose window is gone. */
 static bool store_is_orphan(int dirfd, const char *file,
 			    const struct store_name *name)
 {
@@ -409,15 +409,16 @@ int store_write_commit_beside(struct store_write *w, enum store_kind kind)
 		reporter_outfile_abort(&w->file);
 		return err;
 	}
-	*(kind == STORE_TIMES ? &w->window.times_bytes
-			      : &w->window.wait_bytes) = bytes;
+	*(kind == STORE_TIMES	     ? &w->window.times_bytes
+	  : kind == STORE_WAIT_TIMES ? &w->window.wait_times_bytes
+				     : &w->window.wait_bytes) = bytes;
 	reporter_outfile_fini(&w->file);
 	return 0;
 }
 
 void store_write_end(struct store_write *w, struct store_stats *stats)
 {
-	uint64_t bytes = store_window_bytes(&w->window) + w->window.times_bytes;
+	uint64_t bytes = store_window_all(&w->window);
 	struct store *s = w->store;
 
 	reporter_outfile_abort(&w->file);
@@ -437,7 +438,9 @@ void store_write_end(struct store_write *w, struct store_stats *stats)
 		if (!s->stats.archive_oldest_seconds)
 			s->stats.archive_oldest_seconds =
 				w->window.begin_ns / CLOCK_NSEC_PER_SEC;
-		s->stats.times_failed += !w->window.times_bytes;
+		s->stats.times_failed +=
+			!w->window.times_bytes ||
+			(w->wait_times && !w->window.wait_times_bytes);
 		s->stats.waits_failed += w->waits && !w->window.wait_bytes;
 		s->sizes[s->nsizes++ % STORE_SIZES] = bytes;
 	}

@@ -6,14 +6,15 @@
  *	DIR/2026-11-23/cpu-HOST-20261123T110000Z-60s.pb.gz
  *	DIR/2026-11-23/cpu-HOST-20261123T110000Z-60s.times.zst
  *
- * and, if waits are recorded, a profile of them,
+ * and, if waits are recorded, a profile of them, with a side file of the long ones,
  *
  *	DIR/2026-11-23/wait-HOST-20261123T110000Z-60s.pb.gz
+ *	DIR/2026-11-23/wait-HOST-20261123T110000Z-60s.times.zst
  *
  * Windows of versions before that, directly in DIR, are found and removed as well.
  * A lock on a file in DIR keeps other instances of profd out.
  *
- * A window's file appears complete or not at all. Its side file and its waits follow,
+ * A window's file appears complete or not at all. Its side file and its waits, with theirs, follow,
  * and are removed before it, so that none ever lies beside another window of the same
  * name. Waits without their window, which a profd that was killed may have left, are
  * removed at the start.
@@ -42,12 +43,19 @@ struct store_window {
 	uint64_t bytes;
 	uint64_t times_bytes; /* of the side file; 0: there is none */
 	uint64_t wait_bytes; /* of the profile of waits, likewise */
+	uint64_t wait_times_bytes; /* of its side file, likewise */
 };
 
 /* The bytes of its profiles. */
 static inline uint64_t store_window_bytes(const struct store_window *w)
 {
 	return w->bytes + w->wait_bytes;
+}
+
+/* The bytes of all its files. */
+static inline uint64_t store_window_all(const struct store_window *w)
+{
+	return store_window_bytes(w) + w->times_bytes + w->wait_times_bytes;
 }
 
 struct store_opts {
@@ -100,7 +108,8 @@ struct store_write {
 	int dirfd; /* of the day */
 	struct store_window window; /* its stem is final after the commit */
 	uint64_t reserved; /* bytes that its room was made for */
-	bool waits; /* it should have a profile of waits */
+	bool waits; /* it should have a profile of waits, ... */
+	bool wait_times; /* ... and a side file of it */
 };
 
 #define STORE_WRITE_NONE \
@@ -117,8 +126,8 @@ int store_write_begin(struct store_write *w, struct store *s, const char *host,
 /* Gives the file its name. 0, or -errno: nothing remains. */
 int store_write_commit(struct store_write *w);
 /*
- * Then: creates a file of another kind, STORE_TIMES or store_wait() of the window's
- * format, and gives it its name. 0 or -errno: there is none, the window stays.
+ * Then: creates a file of another kind, STORE_TIMES, store_wait() of the window's
+ * format or STORE_WAIT_TIMES, and gives it its name. 0 or -errno: there is none, the window stays.
  */
 int store_write_beside(struct store_write *w, enum store_kind kind);
 int store_write_commit_beside(struct store_write *w, enum store_kind kind);

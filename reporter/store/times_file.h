@@ -3,6 +3,9 @@
  * times_file: a window's side file, with the time, thread and CPU of each of its
  * samples. Its form is in profd-times(5): columns with names and types, in zstd.
  *
+ * A profile of waits has such a file, too, which has no records, but the long waits one by one,
+ * and the threads that they are of.
+ *
  * "Record" here is one sample as it was taken; a Sample message of the profile is the
  * sum of many.
  */
@@ -14,7 +17,10 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "bpf/abi_wait.h"
+#include "reporter/store/store.h"
 
+struct singles;
 struct sink;
 struct window;
 
@@ -33,6 +39,11 @@ struct store_times_info {
 	uint64_t records;
 	uint64_t samples; /* Sample messages of the profile */
 	uint64_t untimed; /* records of the profile that are not here */
+	/* Of a profile of waits; else 0. */
+	uint64_t waits, threads;
+	uint64_t wait_min; /* the shortest wait that is here, ns */
+	uint64_t wait_top; /* the same for the users with the most waits */
+	uint64_t unrecorded; /* waits of wait_min and longer that are not here */
 };
 
 /* A kind of record: the values of Sample messages that it adds to. */
@@ -48,6 +59,10 @@ struct store_times_event {
  */
 void store_times_write(const struct window *w,
 		       const struct store_times_info *info, struct sink *sink);
+/* The same of a profile of waits; of 'info' also 'unrecorded'. */
+void store_times_write_waits(const struct window *w, const struct singles *s,
+			     const struct store_times_info *info,
+			     struct sink *sink);
 /* The id of this boot; all zero if it is unknown. */
 void store_boot_id(uint8_t id[STORE_BOOT_ID]);
 
@@ -71,6 +86,12 @@ struct store_times_record {
  * STORE_TIMES_MAX; -ENOMEM.
  */
 int store_times_read(struct store_times **tp, const void *buf, size_t len);
+/*
+ * The same of a window's file of this kind, below 'dirfd', which is the archive. Or another
+ * -errno, of the file.
+ */
+int store_times_open(const struct store_window *w, int dirfd,
+		     enum store_kind kind, struct store_times **tp);
 void store_times_free(struct store_times *t);
 const struct store_times_info *store_times_info(const struct store_times *t);
 /* NULL: there are not so many. */
@@ -88,6 +109,8 @@ enum store_times_table {
 	STORE_TIMES_RECORDS, /* a value for each record */
 	STORE_TIMES_SAMPLES, /* a value for each Sample message */
 	STORE_TIMES_PAIRS, /* a value for each pair of trace and span */
+	STORE_TIMES_WAITS, /* a value for each wait */
+	STORE_TIMES_THREADS, /* a value for each of their threads */
 };
 
 /* A column, read from its begin. */
@@ -116,5 +139,41 @@ void store_times_begin(const struct store_times *t,
 		       struct store_times_cursor *c);
 bool store_times_next(struct store_times_cursor *c,
 		      struct store_times_record *out);
+
+/* --- waits ------------------------------------------------------------------- */
+
+#define STORE_TIMES_NONE UINT32_MAX
+
+/* Who waits, or has ended a wait. */
+struct store_times_thread {
+	struct abi_key key;
+	uint32_t tid;
+	char name[ABI_COMM_LEN]; /* not terminated; "": not known */
+};
+
+struct store_times_wait {
+	uint64_t begin, end; /* CLOCK_BOOTTIME */
+	uint32_t thread; /* for store_times_thread() */
+	uint32_t waker; /* likewise, or NONE */
+	uint32_t sample; /* index of the Sample message of its sum, or NONE */
+	uint32_t what; /* ABI_WAIT_WHAT() */
+	uint32_t kind; /* enum abi_waker_kind */
+	bool open; /* it had not ended at 'end' */
+};
+
+struct store_times_waits {
+	const struct store_times *t;
+	/* As TIMES_COLUMNS_WAITS has them: begin with thread. */
+	struct store_times_column columns[9];
+};
+
+/* NULL: there are not so many. */
+const struct store_times_thread *store_times_thread(const struct store_times *t,
+						    uint32_t i);
+/* The waits in the order in which they were added, nearly that of their ends. */
+void store_times_waits_begin(const struct store_times *t,
+			     struct store_times_waits *c);
+bool store_times_waits_next(struct store_times_waits *c,
+			    struct store_times_wait *out);
 
 #endif /* REPORTER_STORE_TIMES_FILE_H */

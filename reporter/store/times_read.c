@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include "reporter/times.h"
@@ -33,6 +34,7 @@ struct store_times {
 	uint32_t *threads; /* by sample */
 	const uint8_t *pairs; /* in 'data' */
 	uint32_t npairs;
+	struct store_times_thread *threads_of; /* waits; of info.threads */
 	uint8_t *data;
 	size_t len;
 };
@@ -84,18 +86,36 @@ static int times_read_unpack(struct store_times *t, const void *buf, size_t len)
 
 /* --- columns --------------------------------------------------------------- */
 
+/* Whether its coding, and how many values it has, are known. */
+static bool times_read_known(const struct read_column *of)
+{
+	return of->table <= STORE_TIMES_THREADS &&
+	       of->table != STORE_TIMES_PAIRS && of->coding < TIMES_CODINGS;
+}
+
+static uint64_t times_read_values(const struct store_times *t, uint8_t table)
+{
+	const uint64_t values[] = {
+		[STORE_TIMES_RECORDS] = t->info.records,
+		[STORE_TIMES_SAMPLES] = t->info.samples,
+		[STORE_TIMES_WAITS] = t->info.waits,
+		[STORE_TIMES_THREADS] = t->info.threads,
+	};
+
+	return values[table];
+}
+
 static bool times_read_open(const struct store_times *t,
 			    const struct read_column *of,
 			    struct store_times_column *c)
 {
-	if (of->table > STORE_TIMES_SAMPLES || of->coding >= TIMES_CODINGS)
+	if (!times_read_known(of))
 		return false;
 	*c = (struct store_times_column){
 		.table = of->table,
 		.coding = of->coding,
 		.in = of->data,
-		.left = of->table == STORE_TIMES_RECORDS ? t->info.records
-							 : t->info.samples,
+		.left = times_read_values(t, of->table),
 	};
 	return true;
 }
@@ -172,8 +192,7 @@ static bool times_read_check_columns(const struct store_times *t)
 	for (i = 0; i < t->ncolumns; i++) {
 		const struct read_column *of = &t->columns[i];
 
-		if (of->table <= STORE_TIMES_SAMPLES &&
-		    of->coding < TIMES_CODINGS &&
+		if (times_read_known(of) &&
 		    !times_read_check(t, of->name, of->table, 0))
 			return false;
 	}
@@ -200,6 +219,171 @@ static bool times_read_ids(struct store_times *t)
 		return false;
 	t->pairs = of->data.p;
 	t->npairs = (uint32_t)(len / IDS_PAIR);
+	return true;
+}
+
+/* --- waits ------------------------------------------------------------------- */
+
+static const struct read_column *times_read_find(const struct store_times *t,
+						 const char *name)
+{
+	for (uint32_t i = 0; i < t->ncolumns; i++)
+		if (!strcmp(t->columns[i].name, name))
+			return &t->columns[i];
+	return NULL;
+}
+
+/*
+ * The columns of waits, with values below these limits, 0: any. A later profd may have more
+ * reasons and kinds. Of names it is the bytes that are checked.
+ */
+static bool times_read_check_waits(const struct store_times *t)
+{
+	const struct read_column *names = times_read_find(t, "thread.name");
+	const uint64_t limits[TIMES_ALL] = {
+		[TIMES_WAIT_THREAD] = MAX(t->info.threads, 1),
+		[TIMES_WAIT_SAMPLE] = t->info.samples + 1,
+		[TIMES_WAIT_WAKER] = t->info.threads + 1,
+		[TIMES_THREAD_TID] = 1ULL << 32,
+		[TIMES_THREAD_PID] = 1ULL << 32,
+	};
+
+#define X(NAME, name, table, coding)                        \
+	if (TIMES_##coding != TIMES_NAME &&                 \
+	    !times_read_check(t, name, STORE_TIMES_##table, \
+			      limits[TIMES_##NAME]))        \
+		return false;
+	TIMES_COLUMNS_WAITS(X)
+#undef X
+	return names && names->table == STORE_TIMES_THREADS &&
+	       names->coding == TIMES_NAME &&
+	       (uint64_t)(names->data.end - names->data.p) ==
+		       t->info.threads * ABI_COMM_LEN;
+}
+
+static int times_read_wait_threads(struct store_times *t)
+{
+	struct cursor names = times_read_find(t, "thread.name")->data;
+	struct store_times_column tid, pid, start, exec;
+	struct store_times_thread *at;
+	uint64_t v[4];
+
+	t->threads_of = calloc(t->info.threads + 1, sizeof(*t->threads_of));
+	if (!t->threads_of)
+		return -ENOMEM;
+	store_times_column(t, "thread.tid", &tid);
+	store_times_column(t, "thread.pid", &pid);
+	store_times_column(t, "thread.start", &start);
+	store_times_column(t, "thread.exec", &exec);
+	at = t->threads_of;
+	while (store_times_value(&tid, &v[0]) &&
+	       store_times_value(&pid, &v[1]) &&
+	       store_times_value(&start, &v[2]) &&
+	       store_times_value(&exec, &v[3])) {
+		at->tid = (uint32_t)v[0];
+		at->key.tgid = (uint32_t)v[1];
+		at->key.start_boottime = v[2];
+		at->key.exec_id = v[3];
+		memcpy(at->name, names.p, ABI_COMM_LEN);
+		names.p += ABI_COMM_LEN;
+		at++;
+	}
+	return 0;
+}
+
+/*
+ * No wait is longer, or further from its window: so no sum of times overflows. 0 or
+ * -EBADMSG.
+ */
+#define READ_WAIT_MAX (1ULL << 62)
+
+static int times_read_wait_times(const struct store_times *t)
+{
+	struct store_times_column begin, length;
+	uint64_t b, l;
+
+	store_times_column(t, "wait.begin", &begin);
+	store_times_column(t, "wait.length", &length);
+	while (store_times_value(&begin, &b) &&
+	       store_times_value(&length, &l)) {
+		b += t->info.boot_ns;
+		if (b > READ_WAIT_MAX || l > READ_WAIT_MAX)
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+/* Files of other profiles, and those of before there were waits, have none. */
+static int times_read_waits(struct store_times *t)
+{
+	int err;
+
+	if (!times_read_find(t, "wait.thread")) {
+		t->info.waits = t->info.threads = 0;
+		return 0;
+	}
+	if (!times_read_check_waits(t))
+		return -EBADMSG;
+	err = times_read_wait_times(t);
+	return err ? err : times_read_wait_threads(t);
+}
+
+const struct store_times_thread *store_times_thread(const struct store_times *t,
+						    uint32_t i)
+{
+	return i < t->info.threads ? &t->threads_of[i] : NULL;
+}
+
+void store_times_waits_begin(const struct store_times *t,
+			     struct store_times_waits *c)
+{
+	static const char *const names[] = {
+#define X(NAME, name, table, coding) name,
+		TIMES_COLUMNS_WAITS(X)
+#undef X
+	};
+
+	*c = (struct store_times_waits){ .t = t };
+	for (size_t i = 0; t->info.waits && i < ARRAY_SIZE(c->columns); i++)
+		store_times_column(t, names[i], &c->columns[i]);
+}
+
+/* The value of a column of waits. */
+#define READ_WAIT(v, NAME) ((v)[TIMES_WAIT_##NAME - TIMES_WAITS])
+
+static uint32_t times_read_what(const uint64_t *v)
+{
+	uint64_t nr = READ_WAIT(v, SYSCALL), fd = READ_WAIT(v, FD);
+	uint64_t reason = READ_WAIT(v, REASON);
+
+	nr = nr && nr <= ABI_WAIT_NO_CALL ? nr - 1 : ABI_WAIT_NO_CALL;
+	reason = reason < ABI_WAIT_REASON_MAX - ABI_WAIT_SLEEP
+			 ? reason + ABI_WAIT_SLEEP
+			 : ABI_WAIT_OTHER;
+	return ABI_WAIT_WHAT(nr, reason, fd < ABI_FD_KINDS ? fd : ABI_FD_NONE);
+}
+
+bool store_times_waits_next(struct store_times_waits *c,
+			    struct store_times_wait *out)
+{
+	uint64_t v[ARRAY_SIZE(c->columns)], end;
+
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
+		if (!store_times_value(&c->columns[i], &v[i]))
+			return false;
+	end = READ_WAIT(v, END);
+	*out = (struct store_times_wait){
+		.begin = c->t->info.boot_ns + READ_WAIT(v, BEGIN),
+		.thread = (uint32_t)READ_WAIT(v, THREAD),
+		.waker = (uint32_t)READ_WAIT(v, WAKER) - 1,
+		.sample = (uint32_t)READ_WAIT(v, SAMPLE) - 1,
+		.what = times_read_what(v),
+		.kind = end > ABI_WAKER_MAX ? ABI_WAKER_UNKNOWN
+			: end		    ? (uint32_t)end - 1
+					    : ABI_WAKER_NONE,
+		.open = !end,
+	};
+	out->end = out->begin + READ_WAIT(v, LENGTH);
 	return true;
 }
 
@@ -251,6 +435,19 @@ static int times_read_header(struct store_times *t, struct cursor *c,
 			       t->ncolumns <= TIMES_COLUMNS_MAX
 		       ? 0
 		       : -EBADMSG;
+}
+
+/* What a file with waits has behind the header of all. */
+static bool times_read_header_waits(struct store_times *t, struct cursor *c)
+{
+	struct store_times_info *info = &t->info;
+
+	info->waits = cursor_fixed(c, 8);
+	info->threads = cursor_fixed(c, 8);
+	info->wait_min = cursor_fixed(c, 8);
+	info->wait_top = cursor_fixed(c, 8);
+	info->unrecorded = cursor_fixed(c, 8);
+	return !c->bad && info->waits <= t->len && info->threads <= t->len;
 }
 
 /* The next entry of a table: the cursor of its bytes, without its size. */
@@ -346,17 +543,23 @@ static int times_read_threads(struct store_times *t)
 static int times_read_parse(struct store_times *t)
 {
 	struct cursor c = { t->data, t->data + t->len, false };
-	uint32_t end;
+	uint32_t end, known = TIMES_HEADER;
 	int err = times_read_header(t, &c, &end);
 
 	if (err)
 		return err;
+	if (end >= TIMES_HEADER_WAITS) {
+		known = TIMES_HEADER_WAITS;
+		if (!times_read_header_waits(t, &c))
+			return -EBADMSG;
+	}
 	/* Members of a later profd. */
-	cursor_bytes(&c, end - TIMES_HEADER);
+	cursor_bytes(&c, end - known);
 	if (c.bad || !times_read_tables(t, &c) ||
 	    !times_read_check_columns(t) || !times_read_ids(t))
 		return -EBADMSG;
-	return times_read_threads(t);
+	err = times_read_waits(t);
+	return err ? err : times_read_threads(t);
 }
 
 /* --- the interface --------------------------------------------------------- */
@@ -378,11 +581,40 @@ int store_times_read(struct store_times **tp, const void *buf, size_t len)
 	return err;
 }
 
+int store_times_open(const struct store_window *w, int dirfd,
+		     enum store_kind kind, struct store_times **tp)
+{
+	struct strbuf sb = STRBUF_INIT;
+	char piece[READ_PIECE];
+	int err = 0, fd = store_window_open(w, dirfd, kind);
+	ssize_t n = 1;
+
+	if (fd < 0)
+		return fd;
+	while (n > 0 && !err) {
+		n = TEMP_FAILURE_RETRY(read(fd, piece, sizeof(piece)));
+		if (n < 0)
+			err = -errno;
+		else
+			strbuf_add(&sb, piece, (size_t)n);
+		if (sb.len > STORE_TIMES_MAX)
+			err = -EFBIG;
+	}
+	close(fd);
+	if (!err && sb.failed)
+		err = -ENOMEM;
+	if (!err)
+		err = store_times_read(tp, sb.data, sb.len);
+	strbuf_fini(&sb);
+	return err;
+}
+
 void store_times_free(struct store_times *t)
 {
 	if (!t)
 		return;
 	free(t->threads);
+	free(t->threads_of);
 	free(t->data);
 	free(t);
 }

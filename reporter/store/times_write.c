@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reporter/store/singles.h"
 #include "reporter/sink.h"
 #include "reporter/store/times_coding.h"
 #include "reporter/store/times_file.h"
@@ -23,18 +24,36 @@ static const struct {
 } write_columns[] = {
 #define X(NAME, name, table, coding) \
 	[TIMES_##NAME] = { name, STORE_TIMES_##table, TIMES_##coding },
-	TIMES_COLUMNS(X) TIMES_COLUMNS_IDS(X)
+	TIMES_COLUMNS(X) TIMES_COLUMNS_IDS(X) TIMES_COLUMNS_WAITS(X)
 #undef X
 };
 
 struct write {
 	const struct window *w;
+	const struct singles *singles; /* of a profile of waits; else NULL */
+	uint64_t boot_ns;
 	struct sink *sink; /* NULL: only counts */
-	uint32_t ncolumns; /* TIMES_OURS, or TIMES_ALL with ids */
 	uint64_t bytes[TIMES_ALL];
 	/* Of the column: the value before, or the next fresh number. */
 	uint64_t last[TIMES_ALL];
 };
+
+/* Those of each file, with ids those of pairs, or those of waits. */
+static bool write_has(const struct write *wr, uint32_t column)
+{
+	return column < TIMES_OURS ||
+	       (column >= TIMES_WAITS ? wr->singles != NULL
+				      : wr->w->ids.by_bytes.count > 0);
+}
+
+static uint32_t write_columns_of(const struct write *wr)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < TIMES_ALL; i++)
+		n += write_has(wr, i);
+	return n;
+}
 
 static void write_fixed(struct sink *sink, uint64_t v, size_t size)
 {
@@ -128,13 +147,99 @@ static void write_pairs(struct write *wr)
 	}
 }
 
-/* What is behind the columns of each file. */
-static void write_ids(struct write *wr)
+/* --- waits --------------------------------------------------------------------- */
+
+static uint64_t write_index(uint32_t i)
 {
-	if (wr->ncolumns == TIMES_OURS)
-		return;
-	write_records(wr, TIMES_IDS, TIMES_PAIRS);
-	write_pairs(wr);
+	return i == SINGLES_NONE ? 0 : (uint64_t)i + 1;
+}
+
+static uint64_t write_wait_value(const struct write *wr,
+				 enum times_column column,
+				 const struct single *x)
+{
+	switch (column) {
+	case TIMES_WAIT_THREAD:
+		return x->thread;
+	case TIMES_WAIT_BEGIN:
+		return x->begin - wr->boot_ns;
+	case TIMES_WAIT_LENGTH:
+		return x->length;
+	case TIMES_WAIT_REASON:
+		return ABI_WAIT_WHAT_REASON(x->what) - ABI_WAIT_SLEEP;
+	case TIMES_WAIT_SYSCALL:
+		return ABI_WAIT_WHAT_NR(x->what) == ABI_WAIT_NO_CALL
+			       ? 0
+			       : ABI_WAIT_WHAT_NR(x->what) + 1;
+	case TIMES_WAIT_FD:
+		return ABI_WAIT_WHAT_FD(x->what);
+	case TIMES_WAIT_SAMPLE:
+		return write_index(x->sample);
+	case TIMES_WAIT_WAKER:
+		return write_index(x->waker);
+	default:
+		return x->end;
+	}
+}
+
+static uint64_t write_thread_value(enum times_column column,
+				   const struct singles_thread *t)
+{
+	return column == TIMES_THREAD_TID     ? t->tid
+	       : column == TIMES_THREAD_PID   ? t->key.tgid
+	       : column == TIMES_THREAD_START ? t->key.start_boottime
+					      : t->key.exec_id;
+}
+
+static void write_names(struct write *wr)
+{
+	const struct singles *s = wr->singles;
+
+	for (size_t i = 0; i < s->nthreads; i++)
+		if (wr->sink)
+			sink_write(wr->sink, s->threads[i]->name, ABI_COMM_LEN);
+	wr->bytes[TIMES_THREAD_NAME] = s->nthreads * ABI_COMM_LEN;
+}
+
+static void write_waits(struct write *wr)
+{
+	const struct singles *s = wr->singles;
+	size_t i;
+	int col;
+
+	for (col = TIMES_WAITS; col < TIMES_THREAD_TID; col++)
+		for (i = 0; i < s->n; i++)
+			write_value(wr, col,
+				    write_wait_value(wr, col, &s->items[i]));
+	for (; col < TIMES_THREAD_NAME; col++)
+		for (i = 0; i < s->nthreads; i++)
+			write_value(wr, col,
+				    write_thread_value(col, s->threads[i]));
+	write_names(wr);
+}
+
+/* What is behind the columns of each file. */
+static void write_more(struct write *wr)
+{
+	if (write_has(wr, TIMES_IDS)) {
+		write_records(wr, TIMES_IDS, TIMES_PAIRS);
+		write_pairs(wr);
+	}
+	if (wr->singles)
+		write_waits(wr);
+}
+
+/* --- the tables at the front ------------------------------------------------------ */
+
+static void write_header_waits(const struct singles *s,
+			       const struct store_times_info *info,
+			       struct sink *sink)
+{
+	write_fixed(sink, s->n, 8);
+	write_fixed(sink, s->nthreads, 8);
+	write_fixed(sink, s->min, 8);
+	write_fixed(sink, singles_top(s), 8);
+	write_fixed(sink, info->unrecorded, 8);
 }
 
 static void write_header(const struct write *wr,
@@ -144,7 +249,7 @@ static void write_header(const struct write *wr,
 
 	sink_write(sink, TIMES_MAGIC, strlen(TIMES_MAGIC));
 	write_fixed(sink, TIMES_VERSION, 4);
-	write_fixed(sink, TIMES_HEADER, 4);
+	write_fixed(sink, wr->singles ? TIMES_HEADER_WAITS : TIMES_HEADER, 4);
 	write_fixed(sink, (uint64_t)info->wall_ns, 8);
 	write_fixed(sink, info->boot_ns, 8);
 	write_fixed(sink, info->duration_ns, 8);
@@ -152,9 +257,12 @@ static void write_header(const struct write *wr,
 	sink_write(sink, info->boot_id, STORE_BOOT_ID);
 	write_fixed(sink, w->times.count, 8);
 	write_fixed(sink, w->samples.count, 8);
-	write_fixed(sink, w->times.dropped, 8);
-	write_fixed(sink, w->opts.ntypes, 4);
-	write_fixed(sink, wr->ncolumns, 4);
+	/* Of waits there are sums only. */
+	write_fixed(sink, wr->singles ? w->nsamples : w->times.dropped, 8);
+	write_fixed(sink, wr->singles ? 0 : w->opts.ntypes, 4);
+	write_fixed(sink, write_columns_of(wr), 4);
+	if (wr->singles)
+		write_header_waits(wr->singles, info, sink);
 }
 
 static void write_events(const struct window *w, struct sink *sink)
@@ -177,7 +285,9 @@ static void write_directory(const struct write *wr, struct sink *sink)
 {
 	size_t i, len;
 
-	for (i = 0; i < wr->ncolumns; i++) {
+	for (i = 0; i < TIMES_ALL; i++) {
+		if (!write_has(wr, i))
+			continue;
 		len = strlen(write_columns[i].name);
 		write_fixed(sink, 16 + len, 4);
 		write_fixed(sink, write_columns[i].table, 1);
@@ -188,29 +298,45 @@ static void write_directory(const struct write *wr, struct sink *sink)
 	}
 }
 
-void store_times_write(const struct window *w,
+/* First for the sizes, then with the sink. */
+static void write_file(const struct write *of,
 		       const struct store_times_info *info, struct sink *sink)
 {
-	struct write wr = { .w = w, .ncolumns = TIMES_OURS };
+	struct write wr = *of;
 	int col;
 
-	if (w->ids.by_bytes.count)
-		wr.ncolumns = TIMES_ALL;
+	wr.boot_ns = info->boot_ns;
 	write_records(&wr, 0, TIMES_THREAD);
 	write_threads(&wr);
-	write_ids(&wr);
+	write_more(&wr);
 	write_header(&wr, info, sink);
-	write_events(w, sink);
+	if (!wr.singles)
+		write_events(wr.w, sink);
 	write_directory(&wr, sink);
-	wr = (struct write){
-		.w = w,
-		.sink = sink,
-		.ncolumns = wr.ncolumns,
-	};
+	wr = *of;
+	wr.boot_ns = info->boot_ns;
+	wr.sink = sink;
 	for (col = 0; col < TIMES_THREAD; col++)
 		write_records(&wr, col, col + 1);
 	write_threads(&wr);
-	write_ids(&wr);
+	write_more(&wr);
+}
+
+void store_times_write(const struct window *w,
+		       const struct store_times_info *info, struct sink *sink)
+{
+	const struct write wr = { .w = w };
+
+	write_file(&wr, info, sink);
+}
+
+void store_times_write_waits(const struct window *w, const struct singles *s,
+			     const struct store_times_info *info,
+			     struct sink *sink)
+{
+	const struct write wr = { .w = w, .singles = s };
+
+	write_file(&wr, info, sink);
 }
 
 void store_boot_id(uint8_t id[STORE_BOOT_ID])

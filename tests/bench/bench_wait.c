@@ -38,7 +38,7 @@ static struct waiting_sums *open_sums(void)
 	struct waiting_sums *s = NULL;
 	const char *what;
 
-	errno = -waiting_sums_new(&s, 0, false, &what);
+	errno = -waiting_sums_new(&s, 0, 0, &what);
 	if (!s)
 		die(what);
 	return s;

@@ -122,11 +122,14 @@ cpu=$(find "$archive" -name 'cpu-*.pb.gz')
 check "its archive has the profile of CPU time as ever" "$E2E/pprof_check" "$cpu"
 w=${cpu%/*}/wait-${cpu##*/cpu-}
 check "... and the waits of the same time beside it" test -s "$w"
-is "... by the same name and no other" "$(find "$archive" -name 'wait-*')" "$w"
-is "... and nothing else" "$(find "$archive" -name "*-*s.*" | wc -l)" 3
+is "... by the same name and no other" "$(find "$archive" -name 'wait-*.pb.gz')" "$w"
+check "... with a side file of the long ones" test -s "${w%.pb.gz}.times.zst"
+is "... and nothing else" "$(find "$archive" -name "*-*s.*" | wc -l)" 4
 length() { jq -r '(.end_boot_ns | tonumber) - (.begin_boot_ns | tonumber)' "$T/window"; }
 "$PROFD" windows --archive "$archive" --json >"$T/window"
 is "profd windows has their size" "$(jq .wait_bytes "$T/window")" "$(stat -c %s "$w")"
+is "... and that of the side files" "$(jq .times_bytes "$T/window")" \
+	"$(cat "${cpu%.pb.gz}.times.zst" "${w%.pb.gz}.times.zst" | wc -c)"
 is "... in the bytes of the window" "$(jq .bytes "$T/window")" \
 	"$(cat "$cpu" "$w" | wc -c)"
 is "what sleeps all the time sleeps for the window, to the nanosecond" \

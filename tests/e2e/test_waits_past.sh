@@ -78,7 +78,7 @@ done
 is "what sleeps waits for all of the windows, to the nanosecond" \
 	"$(sum "$T/wait.pb.gz" wait "$idle")" "$all"
 is "... which is its wall time, too" "$(sum "$T/wall.pb.gz" wall "$idle")" "$all"
-mapfile -t waits < <(find "$archive" -name 'wait-*')
+mapfile -t waits < <(find "$archive" -name 'wait-*.pb.gz')
 "$PROFD" report --format pprof -o "$T/all.pb.gz" "${waits[@]}"
 account=$(for type in wait runqueue running; do sum "$T/all.pb.gz" $type "$busy"; done |
 	awk '{ n += $1 } END { printf "%.0f\n", n }')

@@ -111,7 +111,7 @@ static inline void sleep_ms(unsigned int ms)
 static inline int open_sums(void **state)
 {
 	const char *what;
-	int err = waiting_sums_new(&sums, 0, false, &what);
+	int err = waiting_sums_new(&sums, 0, 0, &what);
 
 	if (err)
 		print_message("%s: %s\n", what, strerror(-err));

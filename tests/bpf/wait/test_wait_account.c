@@ -467,7 +467,7 @@ static void test_bounds(void **state)
 		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(pid, MAP_FAILED);
 	close_sums(state);
-	assert_int_equal(waiting_sums_new(&sums, LIMIT, false, &what), 0);
+	assert_int_equal(waiting_sums_new(&sums, LIMIT, 0, &what), 0);
 	assert_int_equal(pipe(fds), 0);
 	greedy = start_greedy(fds);
 	for (int i = 0; i < WAIT_SECONDS * 10; i++) {

@@ -104,7 +104,7 @@ static void test_open(void **state)
 	child = start(all, one);
 	/* Nothing follows it yet. */
 	sleep_ms(500);
-	assert_int_equal(waiting_sums_new(&sums, 0, false, &what), 0);
+	assert_int_equal(waiting_sums_new(&sums, 0, 0, &what), 0);
 	list();
 	assert_int_equal(n_open, SLEEPERS);
 	assert_int_equal(write(one[1], "", 1), 1);
@@ -197,7 +197,7 @@ static void test_hung(void **state)
 	child = start_hung(fds);
 	sleep_ms(500);
 	close_sums(NULL);
-	assert_int_equal(waiting_sums_new(&sums, 0, false, &what), 0);
+	assert_int_equal(waiting_sums_new(&sums, 0, 0, &what), 0);
 	waiting_opened_init(&o, clock_boottime_ns());
 	while (copied < HUNG_OTHERS || !o.unread) {
 		assert_true(clock_awake_ns() < end);

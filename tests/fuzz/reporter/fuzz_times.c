@@ -12,6 +12,25 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void fuzz_waits(const struct store_times *t)
+{
+	struct store_times_waits c;
+	struct store_times_wait w;
+	uint64_t n = 0;
+
+	store_times_waits_begin(t, &c);
+	while (store_times_waits_next(&c, &w)) {
+		n++;
+		if (!store_times_thread(t, w.thread) ||
+		    (w.waker != STORE_TIMES_NONE &&
+		     !store_times_thread(t, w.waker)) ||
+		    w.end < w.begin)
+			__builtin_trap();
+	}
+	if (n != store_times_info(t)->waits)
+		__builtin_trap();
+}
+
 static void fuzz_walk(const struct store_times *t)
 {
 	const struct store_times_info *info = store_times_info(t);
@@ -21,6 +40,7 @@ static void fuzz_walk(const struct store_times *t)
 	uint64_t n = 0, v;
 	volatile unsigned int sum = 0; /* reads each byte */
 
+	fuzz_waits(t);
 	store_times_begin(t, &all);
 	while (store_times_next(&all, &rec)) {
 		n++;

@@ -121,6 +121,13 @@ static void flags_set_values(void **state)
 	assert_int_equal(p.o.ring_size, 1 << 20);
 	options_fini(&p.o);
 
+	parse(&p, "run --wait");
+	assert_int_equal(p.o.wait_min, 1000000);
+	options_fini(&p.o);
+	parse(&p, "run --wait-min 500us");
+	assert_int_equal(p.o.wait_min, 500000);
+	options_fini(&p.o);
+
 	parse(&p, "fetch --server http://a.example/x -d 1h -f -q");
 	assert_int_equal(p.res, OPTIONS_OK);
 	assert_string_equal(p.o.server, "http://a.example/x");
@@ -235,6 +242,9 @@ static void wrong_usage_is_reported(void **state)
 		{ "run --freq 99999999999999999999",
 		  "profd run: --freq '99999999999999999999': must be a number "
 		  "from 1 to 10000" },
+		{ "run --wait-min 99us",
+		  "profd run: --wait-min '99us': must be a time from 100us "
+		  "to 1h (500us, 1ms, 2s)" },
 		{ "run --stack-copy 4095",
 		  "profd run: --stack-copy '4095': must be a size from 4K to "
 		  "256K (64K, 65536)" },

@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "base/base.h"
-#include "profiler/waiting/why.h"
+#include "reporter/ledger/why.h"
 
 #define ON ABI_WAIT_WHAT_ON
 #define SLEEP ABI_WAIT_WHAT(35, ABI_WAIT_SLEEP, 0)

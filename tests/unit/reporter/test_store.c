@@ -33,6 +33,9 @@ static void a_name_tells_time_duration_and_copy(void **state)
 	assert_true(store_name_parse(name, &n));
 	assert_int_equal(n.kind, store_wait(REPORTER_GZIP));
 	assert_int_equal(n.begin, WALL0);
+	snprintf(name, sizeof(name), "wait-%s-12.times.zst", stem + 4);
+	assert_true(store_name_parse(name, &n));
+	assert_int_equal(n.kind, STORE_WAIT_TIMES);
 	store_name_stem(&n, name, day_stem);
 	assert_memory_equal(day_stem, stem, strlen(stem));
 	assert_string_equal(day_stem + strlen(stem), "-12");
@@ -67,7 +70,6 @@ static void a_name_that_is_not_ours_is_none(void **state)
 		"cpu-h-20260821T080000Z-60s-.pb.gz",
 		"cpu-h-20260821T080000Z-999999999999s.pb.gz",
 		"mem-h-20260821T080000Z-60s.pb.gz",
-		"wait-h-20260821T080000Z-60s.times.zst",
 		"wait--20260821T080000Z-60s.pb.gz",
 		"wait-.pb.gz",
 		"notes.pb.gz",
@@ -528,6 +530,14 @@ static void a_left_side_file_is_not_that_of_another_window(void **state)
 }
 
 /* Writes a window with its waits. */
+static void put_beside(struct store_write *w, enum store_kind kind,
+		       size_t bytes)
+{
+	assert_int_equal(store_write_beside(w, kind), 0);
+	fill(w->file.fd, bytes);
+	assert_int_equal(store_write_commit_beside(w, kind), 0);
+}
+
 static void put_waits(int64_t ago, size_t bytes, struct store_stats *stats)
 {
 	int64_t begin = (int64_t)time(NULL) - ago;
@@ -539,14 +549,10 @@ static void put_waits(int64_t ago, size_t bytes, struct store_stats *stats)
 			 0);
 	fill(w.file.fd, 1000);
 	assert_int_equal(store_write_commit(&w), 0);
-	w.waits = true;
+	w.waits = w.wait_times = true;
 	if (bytes) {
-		assert_int_equal(
-			store_write_beside(&w, store_wait(REPORTER_GZIP)), 0);
-		fill(w.file.fd, bytes);
-		assert_int_equal(store_write_commit_beside(
-					 &w, store_wait(REPORTER_GZIP)),
-				 0);
+		put_beside(&w, store_wait(REPORTER_GZIP), bytes);
+		put_beside(&w, STORE_WAIT_TIMES, 40);
 	}
 	store_write_end(&w, stats);
 }
@@ -557,9 +563,9 @@ static void waits_come_and_go_with_their_window(void **state)
 	struct store_stats st;
 	char path[STORE_PATH_MAX];
 
-	open_store((struct reporter_keep){ .bytes = 3500 });
+	open_store((struct reporter_keep){ .bytes = 3580 });
 	put_waits(7200, 500, &st);
-	assert_int_equal(st.archive_bytes, 1500);
+	assert_int_equal(st.archive_bytes, 1540);
 	assert_int_equal(st.archive_windows, 1);
 	put_waits(3600, 0, &st);
 	assert_int_equal(st.waits_failed, 1);
@@ -567,7 +573,9 @@ static void waits_come_and_go_with_their_window(void **state)
 	assert_int_equal(list.n, 2);
 	assert_int_equal(list.windows[0].bytes, 1000);
 	assert_int_equal(list.windows[0].wait_bytes, 500);
+	assert_int_equal(list.windows[0].wait_times_bytes, 40);
 	assert_int_equal(list.windows[1].wait_bytes, 0);
+	assert_int_equal(list.windows[1].wait_times_bytes, 0);
 	store_window_path(&list.windows[0], STORE_GZIP, path);
 	assert_int_equal(store_wait_bytes(t.archive, path), 500);
 	store_window_path(&list.windows[1], STORE_GZIP, path);
@@ -576,11 +584,13 @@ static void waits_come_and_go_with_their_window(void **state)
 	assert_int_equal(store_wait_bytes(t.archive, "../wait"), 0);
 	store_list_free(&list);
 	assert_int_equal(count_files(".pb.gz"), 3);
+	assert_int_equal(count_files(".times.zst"), 1);
 	/* The oldest gives way, with its waits. */
 	put_waits(60, 400, &st);
 	assert_int_equal(k.removed, 1);
-	assert_int_equal(st.archive_bytes, 2400);
+	assert_int_equal(st.archive_bytes, 2440);
 	assert_int_equal(count_files(".pb.gz"), 3);
+	assert_int_equal(count_files(".times.zst"), 1);
 	done();
 }
 
@@ -601,9 +611,11 @@ static void waits_without_a_window_are_removed_at_the_start(void **state)
 	done();
 	open_store((struct reporter_keep){ 0 });
 	assert_int_equal(count_files(".pb.gz"), 2);
+	assert_int_equal(count_files(".times.zst"), 1);
 	assert_int_equal(store_list(&list, t.archive, INT64_MIN, INT64_MAX), 0);
 	assert_int_equal(list.n, 1);
 	assert_int_equal(list.windows[0].wait_bytes, 500);
+	assert_int_equal(list.windows[0].wait_times_bytes, 40);
 	store_list_free(&list);
 	done();
 }

@@ -5,10 +5,10 @@
  * that another thread has ended, what that thread did meanwhile, and so on. So each moment
  * of the span is in one step, and the steps that are not followed add up to the span.
  */
-#ifndef PROFILER_WAITING_WHY_H
-#define PROFILER_WAITING_WHY_H
+#ifndef REPORTER_LEDGER_WHY_H
+#define REPORTER_LEDGER_WHY_H
 
-#include "reporter/reporter.h"
+#include "reporter/ledger/step.h"
 
 #define WHY_DEPTH 32
 #define WHY_STEPS 4096
@@ -34,4 +34,4 @@ struct reporter_step *why_path(const struct why_opts *o,
 			       const struct abi_key *key, uint32_t tid,
 			       uint64_t from, uint64_t to, size_t *n);
 
-#endif /* PROFILER_WAITING_WHY_H */
+#endif /* REPORTER_LEDGER_WHY_H */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* why: see profiler/waiting/why.h. */
+/* why: see reporter/ledger/why.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "profiler/waiting/why.h"
+#include "reporter/ledger/why.h"
 
 /* A thread that is followed, from the innermost to the one that was asked for. */
 struct why_level {
@@ -65,6 +65,8 @@ static enum reporter_step_end why_end(const struct why_level *l,
 {
 	const struct abi_waker *by = &s->of.waker;
 
+	if (s->between)
+		return REPORTER_STEP_SHORT;
 	if (ABI_WAIT_WHAT_REASON(s->of.what) < ABI_WAIT_SLEEP)
 		return REPORTER_STEP_ITSELF;
 	if (why_waits_again(l, s))
