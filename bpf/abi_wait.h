@@ -328,6 +328,7 @@ struct abi_chosen {
 #define ABI_RECORD_RING (4 << 20)
 #define ABI_RECORD_PROCESS 5000
 #define ABI_RECORD_USER 10000
+#define ABI_RECORD_FEW 20 /* for tests: so many times fewer */
 
 #ifndef __bpf__
 ABI_ASSERT(sizeof(struct abi_wait_key) == 32);

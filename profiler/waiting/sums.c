@@ -92,6 +92,7 @@ static int sums_load(struct waiting_sums *s, unsigned int flags)
 	s->skel->rodata->wait_seed = seed;
 	s->skel->rodata->wait_limit = s->limit;
 	s->skel->rodata->wait_copy_all = flags & WAITING_SUMS_COPY_ALL;
+	s->skel->rodata->wait_few_records = flags & WAITING_SUMS_FEW;
 	waiting_calls((uint8_t *)s->skel->rodata->wait_calls);
 	/* The run queue is locked meanwhile: never more than a usual copy. */
 	s->skel->rodata->stack_cap = SUMS_STACK_COPY;

@@ -32,8 +32,9 @@ struct waiting_sum {
 
 enum waiting_sums_flags {
 	WAITING_SUMS_COPY_ALL = 1 << 0, /* for tests: the stack of each wait */
-	WAITING_SUMS_RECORDS =
-		1 << 1, /* long waits will be recorded: records.h */
+	WAITING_SUMS_RECORDS = 1 << 1, /* long waits come: records.h */
+	/* For tests: of these ABI_RECORD_FEW times fewer. */
+	WAITING_SUMS_FEW = 1 << 2,
 };
 
 /*

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "profiler/waiting/records.h"
 #include "profiler/waiting/sums.h"
 
 #define ROUNDS 15
@@ -33,12 +34,12 @@ static void die(const char *what)
 	exit(1);
 }
 
-static struct waiting_sums *open_sums(void)
+static struct waiting_sums *open_sums(unsigned int flags)
 {
 	struct waiting_sums *s = NULL;
 	const char *what;
 
-	errno = -waiting_sums_new(&s, 0, 0, &what);
+	errno = -waiting_sums_new(&s, 0, flags, &what);
 	if (!s)
 		die(what);
 	return s;
@@ -79,10 +80,24 @@ static double median(double *v, size_t n)
 	return v[n / 2];
 }
 
-static void bench_switch(void)
+/* With waits of 'min' ns and longer recorded one by one; 0: none are. */
+static double ping_pong_with(uint64_t min)
+{
+	struct waiting_sums *s = open_sums(min ? WAITING_SUMS_RECORDS : 0);
+	struct waiting_records *r = NULL;
+	double ns;
+
+	if (min && waiting_records_new(&r, s, min))
+		die("records");
+	ns = ping_pong();
+	waiting_records_free(r);
+	waiting_sums_free(s);
+	return ns;
+}
+
+static void bench_switch(const char *load, uint64_t min)
 {
 	double without[ROUNDS], with[ROUNDS], more[ROUNDS];
-	struct waiting_sums *s;
 	cpu_set_t one, all;
 	pid_t pid;
 
@@ -100,17 +115,15 @@ static void bench_switch(void)
 	ping_pong();
 	for (int i = 0; i < ROUNDS; i++) {
 		without[i] = ping_pong();
-		s = open_sums();
-		with[i] = ping_pong();
-		waiting_sums_free(s);
+		with[i] = ping_pong_with(min);
 		more[i] = with[i] - without[i];
 	}
 	close(to[1]);
 	waitpid(pid, NULL, 0);
 	sched_setaffinity(0, sizeof(all), &all);
-	printf("{\"bench\":\"wait\",\"load\":\"pipe\",\"ns_without\":%.0f,"
+	printf("{\"bench\":\"wait\",\"load\":\"%s\",\"ns_without\":%.0f,"
 	       "\"ns_with\":%.0f,\"ns_more\":%.0f}\n",
-	       median(without, ROUNDS), median(with, ROUNDS),
+	       load, median(without, ROUNDS), median(with, ROUNDS),
 	       median(more, ROUNDS));
 }
 
@@ -122,7 +135,7 @@ static void *sleeper(void *arg)
 
 static void bench_cut(void)
 {
-	struct waiting_sums *s = open_sums();
+	struct waiting_sums *s = open_sums(0);
 	struct abi_wait_counters c;
 	double us[CUTS];
 	pthread_attr_t attr;
@@ -149,7 +162,10 @@ static void bench_cut(void)
 
 int main(void)
 {
-	bench_switch();
+	bench_switch("pipe", 0);
+	/* None is so long; and each is, of which most are beyond the budget. */
+	bench_switch("pipe_min", CLOCK_NSEC_PER_MSEC);
+	bench_switch("pipe_all", 1);
 	bench_cut();
 	return 0;
 }

@@ -137,6 +137,7 @@ static void short_ones_are_none(void **state)
 
 	put(0, &w);
 	assert_int_equal(s.n, 0);
+	assert_int_equal(s.nthreads, 0);
 	assert_int_equal(s.dropped, 1);
 }
 
