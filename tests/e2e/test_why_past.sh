@@ -18,6 +18,9 @@ wait_for 30 more
 read -r a b c <"$T/spans"
 kill "$chain" && wait "$chain" 2>/dev/null
 read -r begin end < <(sed -n 7p "$T/spans")
+# One that lives would be recorded from now on.
+gone() { "$PROFD" ps --server "unix:$sock" --json >"$T/ps" && ! grep -q "\"pid\":$a," "$T/ps"; }
+check "profd knows that they are gone" wait_for 60 gone
 span=(--from "$(moment "$begin")" --to "$(moment "$end")")
 why --json "${span[@]}" "$a" >"$T/json" 2>"$T/err"
 is "profd why --json, of processes that are gone" "$?:$(cat "$T/err")" "0:"
