@@ -127,8 +127,8 @@ static void test_sleeps(void **state)
 		ABI_WAIT_WHAT(SYS_nanosleep, ABI_WAIT_SLEEP, ABI_FD_NONE);
 	pid_t pid = run(do_sleeps);
 	const struct waiting_sum *all;
+	size_t n, unseen = 0;
 	uint64_t ns;
-	size_t n;
 
 	reap(pid);
 	read_records();
@@ -148,10 +148,14 @@ static void test_sleeps(void **state)
 		assert_true(s->end - s->begin >= LEAST);
 		if (s->key.tgid != (uint32_t)pid || s->what != what)
 			continue;
-		assert_int_equal(s->waker.kind, ABI_WAKER_IRQ);
+		/* One that interrupts the program at sched_waking is not seen there. */
+		unseen += s->waker.kind == ABI_WAKER_NONE;
+		assert_true(s->waker.kind == ABI_WAKER_IRQ ||
+			    s->waker.kind == ABI_WAKER_NONE);
 		assert_true(s->site != ABI_WAIT_SITE_NONE);
 		assert_int_equal(s->tid, pid);
 	}
+	assert_true(unseen * 4 <= n);
 }
 
 /* --- who wakes ----------------------------------------------------------------------- */
