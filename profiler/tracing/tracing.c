@@ -17,11 +17,11 @@
 /* Images without an entry are checked in one of so many sweeps. */
 #define TRACING_SWEEPS 10
 
-static const uint64_t tracing_again_ns[] = {
-	1 * CLOCK_NSEC_PER_SEC,
-	10 * CLOCK_NSEC_PER_SEC,
-	60 * CLOCK_NSEC_PER_SEC,
-};
+/*
+ * s after the look before. A tracer publishes when it likes: so its ids are missed for no
+ * longer than its process was looked at before, or a minute.
+ */
+static const uint8_t tracing_again_s[] = { 1, 1, 2, 4, 8, 16, 32, 60 };
 
 /* Why a process with a tracer has no entry. */
 enum tracing_why {
@@ -232,8 +232,8 @@ static void tracing_found(struct tracing *t, const struct tracing_find *f,
 		tracing_set(t, p, &f->entry);
 	else
 		tracing_unset(t, p);
-	p->again = now + tracing_again_ns[p->tries];
-	p->tries = MIN(p->tries + 1, ARRAY_SIZE(tracing_again_ns) - 1);
+	p->again = now + tracing_again_s[p->tries] * CLOCK_NSEC_PER_SEC;
+	p->tries = MIN(p->tries + 1, ARRAY_SIZE(tracing_again_s) - 1);
 }
 
 /* The process that it waits for is left alone; the others are looked at again. */

@@ -5,7 +5,7 @@
  *
  * A process is looked at when a mapping appears and one of its files has the variable,
  * when such a file was opened for the first time, at the first sample of its image (a
- * child of fork maps nothing), and again 1, 10 and 60 s after it was not ready, and each
+ * child of fork maps nothing), and again 1, 2, 4, 8, ... s after that, and each
  * minute. Its entry goes with its image. While no file has such a variable nothing is
  * done.
  *

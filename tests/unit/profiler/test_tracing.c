@@ -25,7 +25,7 @@
 struct pm_image {
 	struct abi_key key;
 	uint32_t uid;
-	bool exited, hangs;
+	bool exited, hangs, silent;
 	bool set; /* has an entry */
 	unsigned int looks;
 };
@@ -143,7 +143,7 @@ void tracing_find(struct tracing_find *f)
 		__atomic_fetch_add(&procs[i].looks, 1, __ATOMIC_RELAXED);
 		if (procs[i].hangs && read(hang[0], &c, 1) == 1)
 			return;
-		f->found = TRACING_FOUND;
+		f->found = procs[i].silent ? TRACING_NO_CONTEXT : TRACING_FOUND;
 	}
 }
 
@@ -374,6 +374,26 @@ static void what_hangs_keeps_no_other_waiting(void **state)
 	assert_true(procs[4].set);
 }
 
+/* It is missed for no longer than its process had been there before. */
+static void a_context_that_is_late_is_found(void **state)
+{
+	struct pm_image *p = proc(10, 1);
+	const uint64_t first = now;
+	uint64_t published;
+
+	p->silent = true;
+	begin(0);
+	while (now < first + 12 * SEC)
+		turns();
+	assert_in_range(p->looks, 4, 6);
+	p->silent = false;
+	published = now;
+	while (!p->set && now < published + 60 * SEC)
+		turns();
+	assert_true(p->set);
+	assert_true(now - published <= published - first + SEC);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +405,7 @@ int main(void)
 		T(a_child_of_fork_is_found_by_its_first_sample),
 		T(an_exec_and_an_end_remove_the_entry),
 		T(what_hangs_keeps_no_other_waiting),
+		T(a_context_that_is_late_is_found),
 #undef T
 	};
 
