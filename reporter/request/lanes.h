@@ -14,7 +14,8 @@
 #include "reporter/store/store.h"
 #include "reporter/store/times_file.h"
 
-#define LANES_BYTES ((size_t)64 << 20) /* of waits, at most; as much for sorting */
+#define LANES_BYTES \
+	((size_t)64 << 20) /* of waits, at most; as much for sorting */
 
 struct lanes_wait {
 	uint64_t begin, end;
