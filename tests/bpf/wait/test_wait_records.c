@@ -270,6 +270,9 @@ static void test_open(void **state)
 
 /* --- storms ------------------------------------------------------------------------------ */
 
+/* Pairs of processes: more than one, so that the user's budget is less than theirs. */
+#define PAIRS 3
+
 static int there[2], back[2];
 static volatile bool *over;
 
@@ -312,12 +315,14 @@ static void test_storm(void **state)
 		ABI_WAIT_WHAT(SYS_read, ABI_WAIT_PIPE, ABI_FD_PIPE);
 	uint64_t begin = clock_boottime_ns(), seconds, ns, ended = 0, n = 0;
 	struct abi_wait_counters c;
-	pid_t storm[2], pid;
+	pid_t storm[2 * PAIRS], pid;
 
 	over = (volatile bool *)&shared->asked[0];
-	assert_int_equal(pipe(there) | pipe(back), 0);
-	storm[0] = run(do_ping);
-	storm[1] = run(do_pong);
+	for (int i = 0; i < PAIRS; i++) {
+		assert_int_equal(pipe(there) | pipe(back), 0);
+		storm[2 * i] = run(do_ping);
+		storm[2 * i + 1] = run(do_pong);
+	}
 	do {
 		sleep_ms(50);
 		read_records();
@@ -331,12 +336,12 @@ static void test_storm(void **state)
 	}
 	reap(pid);
 	*over = true;
-	reap(storm[0]);
-	reap(storm[1]);
+	for (size_t i = 0; i < ARRAY_SIZE(storm); i++)
+		reap(storm[i]);
 	read_records();
 	seconds = (clock_boottime_ns() - begin) / (1000 * MSEC) + 2;
 	waiting_sums_counters(sums, &c);
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(storm); i++) {
 		n += count(storm[i], pipes, &ns);
 		if (sum_exact(storm[i], pipes))
 			ended += sum_exact(storm[i], pipes)->count;
