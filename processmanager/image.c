@@ -306,7 +306,7 @@ static enum pm_find pm_image_place(struct pm *pm, struct pm_image *img,
 static bool pm_mm_stale_at(const struct pm *pm, const struct pm_mm *mm,
 			   uint64_t time)
 {
-	return pm_mm_stale(pm, mm) || (mm->scanned && time < mm->scan_begin);
+	return pm_mm_stale(pm, mm) || (mm->scanned && time < mm->known_from);
 }
 
 enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,

@@ -191,6 +191,7 @@ struct pm_mm {
 	/* Time of the exec mark or COMM record; 0: before all records. */
 	uint64_t since;
 	uint64_t scan_begin, scan_end;
+	uint64_t known_from; /* of 'scanned': no answer is of a time before */
 	struct pm_set *set; /* NULL: empty */
 	struct pm_exe *first; /* the first file mapped: the executable */
 	struct pm_exe *anon; /* made when first needed */

@@ -344,6 +344,42 @@ static bool pm_scan_late(const struct pm *pm, struct pm_proc *proc,
 	       pm_lender(proc) != proc;
 }
 
+/* Memory without a file may have grown. */
+static bool pm_map_agrees(const struct pm_map *a, const struct pm_map *b)
+{
+	return a->exe == b->exe && (a->exe->kind == PM_EXE_ANON ||
+				    a->pgoff - a->start == b->pgoff - b->start);
+}
+
+/* Whether 'mm' has nothing else where one of 'of' begins. */
+static bool pm_mm_has_no_other(const struct pm_mm *mm, const struct pm_mm *of)
+{
+	const struct pm_map *map, *other;
+
+	for (uint32_t i = 0; of->set && i < of->set->n; i++) {
+		map = pm_set_at(of->set, i);
+		other = pm_mm_find(mm, map->start);
+		if (other && !pm_map_agrees(map, other))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The scan may have read what was mapped while it read, so a sample from before that
+ * would get a name of what came after it. That cannot be if all was known before the
+ * scan, and it found nothing else in any place.
+ */
+static uint64_t pm_scan_known_from(const struct pm *pm, const struct pm_mm *mm,
+				   const struct pm_mm *fresh,
+				   const struct pm_maps *m)
+{
+	return !pm_mm_uncertain(pm, mm) && pm_mm_has_no_other(mm, fresh) &&
+			       pm_mm_has_no_other(fresh, mm)
+		       ? m->begin
+		       : m->end;
+}
+
 static int pm_scan_put(struct pm *pm, struct pm_proc *proc,
 		       const struct pm_maps *m)
 {
@@ -358,6 +394,7 @@ static int pm_scan_put(struct pm *pm, struct pm_proc *proc,
 	err = pm_scan_fill(pm, proc, m, fresh, &main_exe);
 	if (err)
 		goto out;
+	mm->known_from = pm_scan_known_from(pm, mm, fresh, m);
 	pm_mm_replace(pm, mm, fresh);
 	/* Its exec event was dropped, and will not come. */
 	if (proc->pending != mm)

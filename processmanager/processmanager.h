@@ -348,8 +348,8 @@ enum pm_find {
 /*
  * The mapping at 'time', the time of a sample at its place in the order of
  * time. After PM_MAP_LOST all sets are stale, since any mapping, or by an exec
- * all of them, may have been replaced: the result is PM_LOST until a scan that
- * began after the gap. Not affected are images whose exec began after the gap,
+ * all of them, may have been replaced: the result is PM_LOST until the end of a
+ * scan that began after the gap. Not affected are images whose exec began after the gap,
  * the vdso, which the kernel maps, and views made before.
  */
 enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,

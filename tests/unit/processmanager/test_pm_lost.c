@@ -35,14 +35,19 @@ static void do_lost_between(uint64_t from, uint64_t to)
 	assert_int_equal(pm_map_event(pm, &ev), 0);
 }
 
-static int reread(uint32_t pid, uint64_t begin)
+static int reread_for(uint32_t pid, uint64_t begin, uint64_t time)
 {
 	struct pm_map_event maps[] = {
 		map_of(0x1000, 0x2000, "/bin/new", 0),
 		map_of(0xf000, 0xf800, "[vdso]", 0),
 	};
 
-	return do_maps(pid, begin, begin + 5, maps, 2);
+	return do_maps(pid, begin, begin + time, maps, 2);
+}
+
+static int reread(uint32_t pid, uint64_t begin)
+{
+	return reread_for(pid, begin, 1);
 }
 
 static bool stale_set(uint32_t pid, uint64_t id)
@@ -99,13 +104,41 @@ static void a_reading_within_the_loss_does_not(void **state)
 	assert_int_equal(nwants, 1); /* another one, at once */
 }
 
-/* A sample that waited is older than the re-read. */
+/*
+ * A sample that waited is older than the re-read; and what that found may have been
+ * mapped at 8003.
+ */
 static void a_reading_tells_nothing_of_the_time_before(void **state)
 {
 	do_lost_between(7000, 7500);
-	assert_int_equal(reread(5, 8000), 0);
+	assert_int_equal(reread_for(5, 8000, 5), 0);
 	assert_string_equal(found(5, 0, 7999, 0x1000), "lost");
-	assert_string_equal(found(5, 0, 8000, 0x1000), "new");
+	assert_string_equal(found(5, 0, 8002, 0x1000), "lost");
+	do_mmap(5, 8003, 0x1000, 0x2000, "/bin/new", 1);
+	assert_string_equal(found(5, 0, 8005, 0x1000), "new");
+}
+
+/* Nothing was lost, but the scan has read what comes after the sample. */
+static void a_reading_that_differs_is_of_its_end(void **state)
+{
+	assert_int_equal(reread_for(5, 8000, 5), 0);
+	assert_string_equal(found(5, 0, 8002, 0x1000), "lost");
+	assert_string_equal(found(5, 0, 8005, 0x1000), "new");
+}
+
+/* It only has more, and lacks what was unmapped. */
+static void a_reading_that_agrees_is_of_its_begin(void **state)
+{
+	struct pm_map_event maps[] = {
+		map_of(0x1000, 0x2000, "/bin/sh", 0),
+		map_of(0x3000, 0x4000, "/lib/dl.so", 0),
+		map_of(0xf000, 0xf800, "[vdso]", 0),
+	};
+
+	assert_int_equal(do_maps(5, 8000, 8005, maps, 3), 0);
+	assert_string_equal(found(5, 0, 8002, 0x1000), "sh");
+	assert_string_equal(found(5, 0, 8002, 0x3000), "dl.so");
+	assert_string_equal(found(5, 0, 8002, 0x7000), "none");
 }
 
 static const char *seen(struct pm_view *view, uint64_t addr)
@@ -600,6 +633,8 @@ int main(void)
 		T(a_reading_behind_the_loss_lifts_it),
 		T(a_reading_within_the_loss_does_not),
 		T(a_reading_tells_nothing_of_the_time_before),
+		T(a_reading_that_differs_is_of_its_end),
+		T(a_reading_that_agrees_is_of_its_begin),
 		T(a_view_keeps_what_was_certain_then),
 		T(an_exec_behind_the_loss_is_not_touched),
 		T(an_exec_within_the_loss_is_in_doubt),
