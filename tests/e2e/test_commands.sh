@@ -74,10 +74,12 @@ xargs kill <"$T/left"
 	2>"$T/err"
 samples "$T/sum.pb.gz" >"$T/tsv"
 said=$(grep -oE '[0-9]+ incomplete' "$T/err")
+awk -F '\t' '{ n = split($10, f, ";")
+	if (f[n] ~ /^\[.*\]@$/ && f[n] !~ /\+0x/) s[f[n]] += $1 }
+	END { for (f in s) print s[f], f }' "$T/tsv" >"$T/reasons"
 is "incomplete stacks: as many as have a reason" "${said%% *}" \
-	"$(awk -F '\t' '{ n = split($10, f, ";")
-		if (f[n] ~ /^\[.*\]@$/ && f[n] !~ /\+0x/) s += $1 }
-		END { print s + 0 ? s : "" }' "$T/tsv")"
+	"$(awk '{ s += $1 } END { print s }' "$T/reasons")" ||
+	diag "$(grep '^profd:' "$T/err")" "$(cut -f 1-6,10 "$T/tsv")"
 lost=$(comments "$T/sum.pb.gz" | sed -n 's/^\(samples\|records\) \(lost\|refused\).*: //p' |
 	awk '{ n += $1 } END { print n + 0 }')
 like "lost: as the profile's comments have it" "$(cat "$T/err")" " $lost lost"

@@ -89,8 +89,9 @@ file=$(echo "$archive"/*/*.pb.gz)
 samples "$file" >"$T/all"
 awk -F '\t' -v pid="$swap" '$3 == pid' "$T/all" >"$T/swap.tsv"
 # No frame of a stale stack is named.
+wrong='(swap_a@|libswap_a).*run_b@|(swap_b@|libswap_b).*run_a@'
 is "never a name in the other's place" \
-	"$(total "$T/swap.tsv" '(swap_a@|libswap_a).*run_b@|(swap_b@|libswap_b).*run_a@')" 0
+	"$(total "$T/swap.tsv" "$wrong")" 0 || diag "$(grep -E "$wrong" "$T/swap.tsv")"
 is "never a file in the other's place" \
 	"$(total "$T/swap.tsv" 'swap_a@[^;]*libswap_b|swap_b@[^;]*libswap_a')" 0
 num "that time's stacks say that mappings were lost" \
