@@ -52,6 +52,8 @@ $(addprefix $(B)/tests/unit/catalog/test_,catalog catalog_keep catalog_texts pas
 $(addprefix $(B)/tests/unit/reporter/test_,reporter reporter_events reporter_files reporter_times reporter_traces store): LDFLAGS += -Wl,--wrap=clock_wall_offset_ns
 # Its truth is elfutils' unwinder.
 $(addprefix $(B)/tests/,unit/tracehandler/test_walk bpf/sampler/test_stacks bench/bench_unwind): LIBS += -ldw
+# Its variable has to be in .dynsym.
+$(B)/tests/bench/bench_trace: LDFLAGS += -rdynamic
 
 # The same target function, over the committed corpus, without a fuzzer. The pattern
 # has no slash, so that it holds in every directory.

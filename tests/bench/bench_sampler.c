@@ -24,6 +24,7 @@
 
 #include "base/base.h"
 #include "profiler/source/sampler.h"
+#include "tests/bench/tick.h"
 #include "tracehandler/record.h"
 #include "tracehandler/unwind/unwind.h"
 
@@ -160,35 +161,6 @@ static pid_t child(const struct load *load)
 	_exit(0);
 }
 
-/* The program that was loaded after 'last': its descriptor, or -errno. */
-static int find_program(uint32_t last, struct bpf_prog_info *info)
-{
-	uint32_t len, id = last;
-	int fd;
-
-	while (!bpf_prog_get_next_id(id, &id)) {
-		fd = bpf_prog_get_fd_by_id(id);
-		if (fd < 0)
-			continue;
-		memset(info, 0, sizeof(*info));
-		len = sizeof(*info);
-		if (!bpf_obj_get_info_by_fd(fd, info, &len) &&
-		    !strcmp(info->name, "sampler_tick"))
-			return fd;
-		close(fd);
-	}
-	return -ENOENT;
-}
-
-static uint32_t last_program(void)
-{
-	uint32_t id = 0;
-
-	while (!bpf_prog_get_next_id(id, &id))
-		;
-	return id;
-}
-
 static void walk_record(const struct seen *s, int depth)
 {
 	uint64_t pcs[128], begin, ns;
@@ -230,16 +202,13 @@ static uint64_t watch_runs(struct sampler *s, int prog, uint64_t *median)
 	struct bpf_prog_info now = { 0 }, last = { 0 };
 	static uint64_t runs[BENCH_MS];
 	size_t n = 0;
-	uint32_t len;
 	int i;
 
 	for (i = 0; i < BENCH_MS; i++) {
 		usleep(1000);
 		if (i % 100 == 0)
 			sampler_poll(s);
-		len = sizeof(now);
-		memset(&now, 0, sizeof(now));
-		if (bpf_obj_get_info_by_fd(prog, &now, &len))
+		if (tick_read(prog, &now))
 			break;
 		if (last.run_cnt && now.run_cnt == last.run_cnt + 1)
 			runs[n++] = now.run_time_ns - last.run_time_ns;
@@ -260,7 +229,6 @@ static int measure(struct sampler *s, int prog, struct seen *seen,
 	/* Deep stacks of one user are limited. */
 	size_t i,
 		ncpus = load->depth > 1000 ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
-	uint32_t len = sizeof(a);
 	uint64_t longest;
 	int err;
 
@@ -273,11 +241,10 @@ static int measure(struct sampler *s, int prog, struct seen *seen,
 					ABI_GO_CURG);
 	}
 	usleep(100 * 1000);
-	err = bpf_obj_get_info_by_fd(prog, &a, &len);
+	err = tick_read(prog, &a);
 	longest = watch_runs(s, prog, median);
-	len = sizeof(b);
 	if (!err)
-		err = bpf_obj_get_info_by_fd(prog, &b, &len);
+		err = tick_read(prog, &b);
 	for (i = 0; i < seen->npids; i++) {
 		kill(seen->pids[i], SIGKILL);
 		waitpid(seen->pids[i], NULL, 0);
@@ -330,7 +297,7 @@ int main(void)
 		.sample = seen_sample,
 		.arg = &seen,
 	};
-	uint32_t last = last_program();
+	uint32_t last = tick_last_program();
 	uint64_t begin = clock_boottime_ns();
 	struct bpf_prog_info info;
 	const char *what = "";
@@ -346,7 +313,7 @@ int main(void)
 		return 1;
 	}
 	begin = clock_boottime_ns() - begin;
-	prog = find_program(last, &info);
+	prog = tick_find_program(last, &info);
 	printf("{\"bench\":\"sampler_open_ms\",\"value\":%.2f,"
 	       "\"verified_insns\":%u}\n",
 	       begin / 1e6, prog < 0 ? 0 : info.verified_insns);
