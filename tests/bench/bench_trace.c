@@ -123,12 +123,13 @@ static double median(const double *of, size_t n)
 static void set_ids(uint64_t i)
 {
 	struct record *r = &records[i % 2];
+	/* As random ids, they cannot be compressed; W3C: not all zero. */
+	uint64_t words[3] = { i * 0x9fb21c651e98df25u | 1 };
 
-	/* W3C: not all zero. */
-	i = i * 0x9fb21c651e98df25u | 1;
-	memcpy(r->trace_id, &i, sizeof(i));
-	memcpy(r->trace_id + 8, &i, sizeof(i));
-	memcpy(r->span_id, &i, sizeof(i));
+	words[1] = (words[0] ^ words[0] >> 31) * 0xd6e8feb86659fd93u;
+	words[2] = (words[1] ^ words[1] >> 29) * 0xa0761d6478bd642fu;
+	memcpy(r->trace_id, words, sizeof(r->trace_id));
+	memcpy(r->span_id, &words[2], sizeof(r->span_id));
 	r->valid = 1;
 	*(struct record *volatile *)&otel_thread_ctx_v1 = r;
 }

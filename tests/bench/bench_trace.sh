@@ -1,7 +1,8 @@
 #!/bin/bash
 # Bytes of a sample in the side file, by how often the ids of its trace change: two
 # processes that keep the CPUs busy, without ids, and with ids that are new each second,
-# each 10 ms (about each sample) and each ms. "more" is beyond those without ids.
+# each 10 ms (about each sample) and each ms. "more" is beyond those without ids. On a
+# quiet host nearly all samples are theirs.
 . "$(dirname "$0")/lib.sh"
 prog=$B/tests/bench/bench_trace
 

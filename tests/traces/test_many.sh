@@ -10,7 +10,7 @@ cc -O1 -std=gnu11 -D_GNU_SOURCE -I"$ROOT" -o "$T/many" "$TRACES/many.c" ||
 start_traces many 997
 background "$T/many" $processes 8 >"$T/ready"
 many=$pid
-wait_for 60 grep -q ready "$T/ready"
+wait_for 600 grep -q ready "$T/ready"
 is "all are there" $? 0
 begin=$SECONDS
 
