@@ -46,7 +46,7 @@ static const char source[] =
 	"	return own(x) + more(x + 3);\n"
 	"}\n";
 
-#define UNITS 6 /* and one more */
+#define UNITS 3 /* and one more */
 #define SOME 61 /* bytes from one address that is asked for to the next */
 
 static char dir[] = "/tmp/test_dwarf_store.XXXXXX";
