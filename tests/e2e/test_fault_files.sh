@@ -32,20 +32,20 @@ for i in $(seq $PROGRAMS); do
 	other_build_id "$spin" "$T/programs/prog$i" "$i"
 done
 limited "$LIMIT"
-start_profd limited --window 3600 -F 199
+start_profd limited --window 3600 -F 499
 is "it has the limit" "$(awk '/Max open files/ { print $4, $5 }' \
 	"/proc/$profd/limits")" "$LIMIT $LIMIT"
 # Thirty samples of each are expected, of which one is needed.
 answers=0 asked=0
 for i in $(seq $PROGRAMS); do
-	"$T/programs/prog$i" 50 >/dev/null
+	"$T/programs/prog$i" 20 >/dev/null
 	asked=$((asked + 1))
 	ask /healthz >/dev/null && answers=$((answers + 1))
 done
 # All of them at once.
 spinners=()
 for i in $(seq $PROGRAMS); do
-	background "$T/programs/prog$i" 100 >/dev/null
+	background "$T/programs/prog$i" 40 >/dev/null
 	spinners+=("$pid")
 done
 for pid in "${spinners[@]}"; do

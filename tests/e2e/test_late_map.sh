@@ -35,7 +35,7 @@ cat <&3 >/tmp/prog_jit
 cat <&4 >/tmp/prog_spin
 chmod 755 /tmp/prog_*
 /tmp/prog_jit 0:%late_c:300
-/tmp/prog_spin 1500
+/tmp/prog_spin 500
 END
 late inside unshare -m bash "$T/inside"
 num 'so has that of a process which ended earlier' "$(jit_of inside late_c)" '>=' 150

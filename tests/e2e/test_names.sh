@@ -4,6 +4,7 @@
 # profd reads its first sample.
 . "$(dirname "$0")/lib.sh"
 old=$E2E/prog_spin_old new=$E2E/prog_spin_new lib=$E2E/libplugin.so
+HZ=297
 
 # of FILE: the samples of our programs in a recording.
 of() {
@@ -12,9 +13,9 @@ of() {
 }
 
 # --- fork without exec, and dlopen during a run ---
-background record "$T/fork.pb.gz" -- "$old" 700 fork
+background record "$T/fork.pb.gz" -F $HZ -- "$old" 233 fork
 first=$pid
-background record "$T/dlopen.pb.gz" -- "$old" 700 dlopen "$lib"
+background record "$T/dlopen.pb.gz" -F $HZ -- "$old" 233 dlopen "$lib"
 second=$pid
 wait "$first"
 is "fork: recorded" $? 0
@@ -24,7 +25,7 @@ is "dlopen: recorded" $? 0
 of "$T/fork.pb.gz" >"$T/fork"
 parent=$(awk '$1 == "pid" { print $2 }' "$T/fork.pb.gz.log")
 child=$(awk '$1 == "child" { print $2 }' "$T/fork.pb.gz.log")
-# 69 samples are expected for 0.7 s, 138 for both halves of the parent. Without
+# 69 samples are expected for 233 ms, 138 for both halves of the parent. Without
 # interruption the number is within a few of that, with interruptions it varies like
 # independent draws: here and below five standard deviations less are required.
 num "fork: the child was sampled" "$(total "$T/fork" '^child_old@')" '>=' 28
@@ -57,7 +58,7 @@ for i in 1 2 3; do
 done
 mkfifo "$T/go2" "$T/go3"
 held() { # a background command's standard input is /dev/null by itself
-	exec nice -n -20 "$1" 1000 wait <>"$2"
+	exec nice -n -20 "$1" 333 wait <>"$2"
 }
 background held "$T/victim2" "$T/go2" >"$T/victim2.log"
 victim2=$pid
@@ -67,14 +68,14 @@ wait_for 60 grep -q pid "$T/victim2.log"
 wait_for 60 grep -q pid "$T/victim3.log"
 mv "$T/next2" "$T/victim2"
 rm "$T/victim3"
-background record "$T/replaced1.pb.gz" -- "$T/victim1" 1500
+background record "$T/replaced1.pb.gz" -F $HZ -- "$T/victim1" 500
 first=$pid
-background record "$T/replaced2.pb.gz" -p "$victim2" -p "$victim3"
+background record "$T/replaced2.pb.gz" -F $HZ -p "$victim2" -p "$victim3"
 second=$pid
 # Both sample before the others are let go. The second ends with them.
 recorder "$second"
 wait_for 60 test -s "$T/replaced1.pb.gz.log"
-sleep 1
+sleep 0.1
 mv "$T/next1" "$T/victim1"
 for i in 2 3; do
 	timeout 60 sh -c "echo >'$T/go$i'"

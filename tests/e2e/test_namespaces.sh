@@ -5,7 +5,7 @@
 # all, were deleted or replaced, or are on a file system that has been unmounted.
 . "$(dirname "$0")/lib.sh"
 spin=$E2E/prog_spin_a
-MS=400
+MS=200
 
 # place DIR NUMBER: puts the program there, as another executable.
 place() { other_build_id "$spin" "$1/inside$2" "$2"; }
@@ -62,14 +62,14 @@ chmod +x "$T/all"
 other_build_id "$spin" "$T/note3" 3
 other_build_id "$spin" "$T/note5" 5
 other_build_id "$spin" "$T/note9" 9
-record "$T/all.pb.gz" -F 997 -- "$T/all"
+record "$T/all.pb.gz" -F 1997 -- "$T/all"
 is "recorded" $? 0
 diag "$(cat "$T/all.pb.gz.log")"
 
 samples "$T/all.pb.gz" | awk -F '\t' '$10 ~ /inside|hidden|spin_a/ ||
 	$7 ~ /inside|hidden/' >"$T/of"
 mappings "$T/all.pb.gz" >"$T/maps"
-# case NUMBER WHAT EXE [PATTERN]: 400 ms are 400 samples. Selected by the label exe, which is the
+# case NUMBER WHAT EXE [PATTERN]: 200 ms are 400 samples. Selected by the label exe, which is the
 # path as seen by the process.
 case_of() {
 	awk -F '\t' -v re="$3" '$7 ~ re' "$T/of" >"$T/case"
@@ -129,7 +129,7 @@ check_profile "$T/all.pb.gz"
 mkdir "$T/volume"
 mount -t tmpfs none "$T/volume" && mounted+=("$T/volume")
 place "$T/volume" 8
-start_profd namespaces --window 3600
+start_profd namespaces --window 3600 --freq 199
 "$T/volume/inside8" $MS &
 # On a busy machine profd may open the file only after the process and its root are gone.
 has_it() { readlink "/proc/$profd"/fd/* | grep -q inside8; }

@@ -5,7 +5,7 @@
 # LIVES=2000 makes a longer run.
 . "$(dirname "$0")/lib.sh"
 LIVES=${LIVES:-210}
-MS=20 HZ=499
+MS=10 HZ=997
 
 # The programs of each kind of process: "FUNCTION PROGRAM" for each of its images.
 cat >"$T/kinds" <<'END'
@@ -83,7 +83,7 @@ reaped() {
 # $lost (events) and $full (samples), or $failed.
 attempt() {
 	local i
-	start_profd "reuse$1" --window 3600 --freq $HZ
+	start_profd "reuse$1" --window 3600 --freq $HZ --cache "$T/cache"
 	background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" \
 		>"$T/events" 2>"$T/events.err"
 	events=$pid
@@ -250,7 +250,7 @@ for kind in 0 1 2 3 4 5 6; do
 done
 
 # --- by perf events: labels and functions, consistent -----------------------------
-start_profd perf --window 3600 --freq $HZ --source perf
+start_profd perf --window 3600 --freq $HZ --source perf --cache "$T/cache"
 "$E2E/prog_reuse" "$E2E" 70 $MS >"$T/truth" 2>"$T/truth.err"
 is "perf events: lives of four pids" $? 0 || diag "$(cat "$T/truth.err")"
 stop_profd

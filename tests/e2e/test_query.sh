@@ -15,17 +15,17 @@ rows() { sed -n '/^ *flat  flat%/,/^$/p' | sed '/^$/d; s/ *$//'; }
 # Whoever runs these tests may be below a make, too. A name that no format takes as is.
 ln -s "$(command -v make)" "$T/mk_query"
 ln -s "$E2E/prog_spin_b" "$T/a;b\"<\\é"
-printf '"%s"/a*é 1500 >/dev/null\ntrue\n' "$T" >"$T/run"
+printf '"%s"/a*é 300 >/dev/null\ntrue\n' "$T" >"$T/run"
 printf 'all:\n\t@sh "%s"\n' "$T/run" >"$T/Makefile"
-start_profd query --window 3
+start_profd query --window 1 --freq 497
 begin=$(date +%s.%N)
-"$E2E/prog_spin_a" 1000 >/dev/null &
+"$E2E/prog_spin_a" 200 >/dev/null &
 spin=$!
 LC_ALL=C env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS "$T/mk_query" -s -f "$T/Makefile" >"$T/make.log" 2>&1
 is "the build" "$?$(cat "$T/make.log")" 0
 wait "$spin"
 middle=$(date +%s.%N)
-"$E2E/prog_spin_a" 1500 >/dev/null
+"$E2E/prog_spin_a" 300 >/dev/null
 end=$(date +%s.%N)
 first=(--from "$begin" --to "$middle") second=(--from "$middle" --to "$end")
 
@@ -189,7 +189,7 @@ is "... leaves the archive as it is" "$(cat "$T/out")" ""
 for dir in live copy; do
 	tree "of the $dir" --archive "$T/$dir"
 done
-for ask in "" "--under mk_query" "--exit ok" "--comm prog_spin_a" "--argv *1500*"; do
+for ask in "" "--under mk_query" "--exit ok" "--comm prog_spin_a" "--argv *300*"; do
 	# shellcheck disable=SC2086
 	is "the copy answers as the archive: $ask" \
 		"$(sum --from "$begin" --to "$end" $ask --archive "$T/copy")" \

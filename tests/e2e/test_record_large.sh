@@ -41,10 +41,10 @@ num "the program is large" "$(stat -c %s large)" '>=' $((units * 400000))
 background ./large
 large=$pid
 began=${EPOCHREALTIME/./}
-background record "$T/large.pb.gz" --cache none -d 3600 -p "$large"
+background record "$T/large.pb.gz" --cache none -F 997 -d 3600 -p "$large"
 record=$pid
 recorder "$record"
-used "$large" 3000
+used "$large" 500
 kill -INT "$recorder"
 wait "$record"
 is "it is recorded" $? 0

@@ -7,7 +7,7 @@
 S=$E2E/stacks
 ld=$(readelf -h /lib64/ld-linux-x86-64.so.2 |
 	awk '/Entry point/ { print substr($4, 3) }')
-ms=100
+HZ=1997 ms=40
 
 plain="chain recursion alloca tail noreturn async vfork threads"
 musl="$plain callback"
@@ -62,7 +62,7 @@ verdict() {
 	good=$(($(sum mode) + $(sum only))) bad=$(sum bad)
 	all_good=$((all_good + good)) all_bad=$((all_bad + bad))
 	for mode; do
-		(($(sum mode "$mode") >= ms / 5)) ||
+		(($(sum mode "$mode") >= ms * HZ / 5000)) ||
 			few+=" $mode: $(sum mode "$mode")"
 	done
 	is "$name: samples of each kind" "$few" ""
@@ -76,8 +76,9 @@ verdict() {
 
 # Two at a time, for a known CPU time each.
 programs | awk -v s="$S" -v ms=$ms '{
+	# Of Go the goroutine is known only later.
 	if ($2 != "modes")
-		print s "/" $1, 5 * ms
+		print s "/" $1, ($2 == "go" ? 400 : 5 * ms)
 	else {
 		p = $1
 		$1 = $2 = $3 = ""
@@ -85,7 +86,7 @@ programs | awk -v s="$S" -v ms=$ms '{
 	}
 }' >"$T/run"
 out=$T/stacks.pb.gz
-watch "$out" -F 997 -- xargs -a "$T/run" -P 2 -L 1 env
+watch "$out" -F $HZ -- xargs -a "$T/run" -P 2 -L 1 env
 is "all programs ended well" $? 0 || diag "$(cat "$out.log")"
 check_profile "$out"
 samples "$out" >"$T/all"
@@ -132,7 +133,7 @@ wait_for 60 grep -q "$T/up/libcalled.so" "/proc/$early/maps"
 upgrade clang $((id + 1))
 other_build_id "$S/modes_gcc" "$T/up/again" $((id + 2))
 out=$T/upgrade.pb.gz
-background record "$out" -F 997 -p "$early" -p $$ -d 600
+background record "$out" -F $HZ -p "$early" -p $$ -d 600
 wrapper=$pid
 sampling() { # it has its events
 	recorder=$(pgrep -P "$wrapper" profd) &&

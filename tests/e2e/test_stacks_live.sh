@@ -8,7 +8,7 @@
 # STACKS_ALL=1: a minute of it.
 . "$(dirname "$0")/lib.sh"
 S=$E2E/stacks
-seconds=9 HZ=199
+seconds=7 HZ=257
 if [[ ${STACKS_ALL:-} == 1 ]]; then
 	seconds=60 HZ=99
 fi
@@ -146,8 +146,8 @@ done
 # --- beside perf -----------------------------------------------------------------
 cat >"$T/shares" <<END
 #!/bin/sh
-$S/modes_gcc 400 chain alloca plt tail noreturn &
-$S/modes_clang 400 chain alloca plt tail noreturn
+$S/modes_gcc 120 chain alloca plt tail noreturn &
+$S/modes_clang 120 chain alloca plt tail noreturn
 wait
 END
 chmod +x "$T/shares"
@@ -156,7 +156,7 @@ chmod +x "$T/shares"
 # are short.
 by_perf() {
 	for _ in {1..20}; do
-		nice -n -20 perf record -q -B -N -e cpu-clock -F 997 --call-graph dwarf,8192 \
+		nice -n -20 perf record -q -B -N -m 2048 -e cpu-clock -F 1997 --call-graph dwarf,8192 \
 			-o "$T/perf.data" -- "$T/shares" >"$T/perf.log" 2>&1
 		perf script -i "$T/perf.data" -F comm,ip,sym --no-inline \
 			>"$T/script" 2>"$T/perf.err" && return
@@ -165,7 +165,7 @@ by_perf() {
 	return 1
 }
 check "recorded by perf" by_perf
-watch "$T/shares.pb.gz" -F 997 -- "$T/shares"
+watch "$T/shares.pb.gz" -F 1997 -- "$T/shares"
 is "recorded" $? 0 || diag "$(cat "$T/shares.pb.gz.log")"
 samples "$T/shares.pb.gz" | awk -F '\t' '{
 	n = split($10, f, ";")

@@ -6,13 +6,13 @@
 S=$E2E/stacks
 
 cat >"$T/run" <<END
-$S/modes_gcc 200 chain alloca tail noreturn signal async vfork threads callback plt vdso
-$S/modes_clang 200 chain alloca tail noreturn signal async vfork threads callback
-$S/modes_static 200 chain alloca tail signal callback
-$S/throw_gcc 600
+$S/modes_gcc 150 chain alloca tail noreturn signal async vfork threads callback plt vdso
+$S/modes_clang 150 chain alloca tail noreturn signal async vfork threads callback
+$S/modes_static 150 chain alloca tail signal callback
+$S/throw_gcc 450
 END
 for source in bpf perf; do
-	watch "$T/$source.pb.gz" --source $source -F 997 -- \
+	watch "$T/$source.pb.gz" --source $source -F 1327 -- \
 		xargs -a "$T/run" -P 2 -L 1 env
 	is "$source: recorded" $? 0 || diag "$(cat "$T/$source.pb.gz.log")"
 	check_profile "$T/$source.pb.gz"

@@ -119,13 +119,13 @@ check_profile "$T/twin.pb.gz"
 
 # --- programs of the machine -------------------------------------------------
 cat >"$T/mix" <<'END'
-(i=0; while [ $i -lt 60000 ]; do i=$((i + 1)); done) &
+(i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done) &
 python3 -c '
 x = {}
-for i in range(900000): x[i % 977] = str(i) + "x"' &
+for i in range(450000): x[i % 977] = str(i) + "x"' &
 wait
 END
-record "$T/mix.pb.gz" -F 997 -- bash "$T/mix"
+record "$T/mix.pb.gz" -F 1997 -- bash "$T/mix"
 is "programs of the machine: recorded" $? 0
 check_profile "$T/mix.pb.gz"
 
