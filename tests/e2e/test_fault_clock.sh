@@ -54,9 +54,9 @@ for i in "${!offsets[@]}"; do
 	check "offset $offset: in the clock of the moment ($at)" \
 		awk -v at="$at" -v from="$from" -v to="$to" -v off="$offset" \
 		'BEGIN { exit !(at >= from + off - 0.5 && at <= to + off + 0.5) }'
-	# At least two windows are closed at this offset.
+	# A window has begun at this offset; at every second one, one has ended there, too.
 	n=$(grep -c 'pb.gz: [0-9]* samples' "$log")
-	wait_for 120 windows $((n + 2))
+	wait_for 120 windows $((n + 1 + i % 2))
 	result $? "offset $offset: windows are written"
 done
 wait "$spanning"
@@ -92,16 +92,11 @@ is "and no file is anything else" "$(find "$archive" -name '*.pb.gz' | wc -l)" \
 is "windows lie end to end in boot time" "$(cat "$T/boot")" ""
 num "seconds came twice" "$(grep -c -- '-[0-9]*s-1.pb.gz' "$T/written")" '>' 0
 while read -r file; do
-	pprof -raw "$(readable "$file")" | awk -v window=$WINDOW '
-		/^Time: / { time = $2 " " $3 " " $4 }
-		/^Duration: / {
-			# Four characters of "781.53ms" or "1.01s".
-			print time "\t" $2 / ($2 > 2 * window ? 1000 : 1)
-			exit
-		}' |
-		while IFS=$'\t' read -r time duration; do
-			echo "$(date -d "$time" +%s.%N) $duration ${file##*/}"
-		done
+	zcat "$file" | protoc --proto_path="$ROOT/reporter" \
+		--decode=perftools.profiles.Profile profile.proto |
+		awk -v file="${file##*/}" '
+		/^time_nanos:/ { time = $2 / 1e9 }
+		/^duration_nanos:/ { printf "%.6f %.6f %s\n", time, $2 / 1e9, file }'
 done <"$T/sorted" >"$T/windows"
 is "all can be read" "$(wc -l <"$T/windows")" "$(wc -l <"$T/written")"
 # The first window ends at a whole second, and the k-th begins k windows after that;

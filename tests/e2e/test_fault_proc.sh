@@ -41,15 +41,18 @@ too_late() {
 }
 
 # in_time TRIES: repeats the load, in a window of its own, until profd had its tables and
-# names in time, which on a busy machine it may not. $T/windows has that window.
+# names in time, which on a busy machine it may not. $T/windows has that window. Only
+# meanwhile does the earlier process run.
 in_time() {
 	local i late=1 from
 	for ((i = 0; i < $1 && late; i++)); do
 		find "$archive" -name '*.pb.gz' | sort >"$T/old"
 		late=$(too_late) from=$(cpu_ns "$before")
+		kill -CONT "$before"
 		"$T/after" 334 >/dev/null
 		"$E2E/prog_memfd" "$T/note" 167 >/dev/null
 		wait_for 300 used "$before" $((from + 250000000))
+		kill -STOP "$before"
 		kill -HUP "$profd"
 		wait_for 60 newer
 		late=$(($(too_late) - late))
@@ -68,7 +71,8 @@ run() {
 	background "$T/before" 600000 >/dev/null
 	before=$pid
 	sleep 0.2 # past its start: it spins
-	start_profd "$name" --freq 297 --window 3600
+	kill -STOP "$before"
+	start_profd "$name" --freq 297 --window 3600 --cache "$T/cache"
 	background nice -n -20 "$real" events -f --json --type exit \
 		--server "unix:$sock" >"$T/events"
 	events=$pid

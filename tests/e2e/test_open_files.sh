@@ -5,6 +5,11 @@
 . "$(dirname "$0")/lib.sh"
 N=16
 
+mkdir "$T/made"
+for i in $(seq 100 $((99 + N))); do
+	other_build_id "$E2E/prog_gone" "$T/made/gone-$i" $((i + 1000 * $$))
+done
+
 # start_gone: N different executables that wait for go_gone.
 start_gone() {
 	local i
@@ -12,7 +17,7 @@ start_gone() {
 	rm -f "$T/go"
 	mkfifo "$T/go"
 	for i in $(seq 100 $((99 + N))); do
-		other_build_id "$E2E/prog_gone" "$T/gone-$i" $((i + 1000 * $$))
+		cp "$T/made/gone-$i" "$T"
 		# Its own open waits for the open of the other end.
 		background bash -c 'exec "$0" 20 <"$1"' "$T/gone-$i" "$T/go"
 		gone+=("$pid")

@@ -77,6 +77,7 @@ overlay() {
 		unshare -Urm bash "$T/overlay.sh" "$T" "$@"
 }
 flipped() { grep -q flipped "$T/flipped" || ! kill -0 "$flip"; }
+waits() { [[ $(metric profd_reporter_http_waiting) == 1 ]]; }
 cp "$E2E/prog_spin_a" "$T/victim"
 start_profd overlay --freq 999
 background overlay "$T/victim" "$E2E/prog_spin_b" "$E2E/prog_flip" \
@@ -85,14 +86,14 @@ flip=$pid
 wait_for 60 flipped
 if grep -q flipped "$T/flipped"; then
 	sleep 1 # it is looked for
-	curl -sS --max-time 60 --unix-socket "$sock" -o "$T/victim.pb.gz" \
-		"http://profd/debug/pprof/profile?seconds=3" &
-	fetch=$!
-	started+=("$fetch")
-	sleep 0.5
-	"$T/victim" 500 >/dev/null
+	background env --default-signal=INT "$PROFD" fetch -q -d 600 --server "unix:$sock" \
+		-o "$T/victim.pb.gz"
+	fetch=$pid
+	wait_for 60 waits
+	"$T/victim" 300 >/dev/null
+	kill -INT "$fetch"
 	wait "$fetch"
-	samples "$T/victim.pb.gz" >"$T/all"
+	samples "$T/victim.pb.gz" | awk -F '\t' -v exe="$T/victim" '$7 == exe' >"$T/all"
 	num "a program has its own names" "$(total "$T/all" 'spin_a@.*/victim')" '>=' 100
 	is "... and not those of an overlay" "$(total "$T/all" 'spin_b@')" 0
 else

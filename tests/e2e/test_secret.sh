@@ -46,11 +46,11 @@ printf 'x%sy' "${secret:8:8}" | gzip >"$T/control.gz"
 printf '%s' "${secret:16:8}" | od -An -v -tx8 >"$T/control"
 is "the search would find it" "$(leaks "$T/control.gz" "$T/control" | wc -l)" 2
 
-start_profd secret --window 2 --log-level debug
+start_profd secret --window 1 --log-level debug
 printf '%s' "$secret" >"$T/in"
 background sh -c "exec \"$prog\" <\"$T/in\""
 spy=$pid
-background record "$T/record.pb" -F 997 -p "$spy" -d 3
+background record "$T/record.pb" -F 997 -p "$spy" -d 1
 recorder=$pid
 
 # rings PID: address and whether it is excluded from core dumps.
@@ -63,7 +63,7 @@ is "no mapping of a ring is dumped" \
 num "and there are some" "$(rings "$profd" | wc -l)" '>=' 1
 
 answers=0
-for path in '/debug/pprof/profile?seconds=2' /metrics /status /healthz; do
+for path in '/debug/pprof/profile?seconds=1' /metrics /status /healthz; do
 	check "an answer to $path" curl -sS --fail --max-time 60 \
 		--unix-socket "$sock" -o "$T/answer" "http://profd$path"
 	answers=$((answers + 1))

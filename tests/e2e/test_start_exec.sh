@@ -17,9 +17,13 @@ lives() {
 }
 
 background "$E2E/prog_storm" execs 60
+storm=$pid
 for i in {1..5}; do
 	sleep 0.3
-	check "recording $i" record "$T/$i.pb.gz" -a -d 2 -F 997
+	check "recording $i" record "$T/$i.pb.gz" -a -d 1 -F 997
+done
+end_group "$storm"
+for i in {1..5}; do
 	samples "$T/$i.pb.gz" | awk -F '\t' '$7 ~ /prog_storm$/' >>"$T/all"
 done
 num "many were sampled" "$(lives "$T/all")" '>' 100
