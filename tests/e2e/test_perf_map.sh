@@ -49,7 +49,7 @@ chown $other "$T/others"
 # case UID COMMAND: with the command's map at $map; the program writes none itself.
 case_of() {
 	background setpriv --reuid "$1" --regid "$1" --clear-groups bash -c \
-		'read -rN1 _; exec "$0" 0:-:100' "$T/prog_jit" <"$T/go"
+		'read -rN1 _; exec "$0" 0:-:250' "$T/prog_jit" <"$T/go"
 	map=/tmp/perf-$pid.map
 	maps+=("$map")
 	pids+=("$pid")
@@ -113,11 +113,11 @@ for name in a b longer c d e; do
 done
 named LazyCompile 300
 named short 30 50
-named root_says 100
+named root_says 250
 unnamed=$(awk -F '\t' -v pids=" ${pids[*]:0:refused+1} " '
 	index(pids, " " $3 " ") && /\t\[anon\]@/ { n += $1 }
 	END { print n + 0 }' "$T/samples")
-about "a refused map names nothing" "$unnamed" $(((refused + 1) * 100 * 997 / 1000)) 5
+about "a refused map names nothing" "$unnamed" $(((refused + 1) * 250 * 997 / 1000)) 5
 is "... least of all with what it must not read" \
 	"$(awk -F '\t' -v pids=" ${pids[*]} " '
 		index(pids, " " $3 " ") && $10 ~ /SECRET|root:/ {
