@@ -12,6 +12,7 @@
  *                                          child in child_NAME
  *   prog_spin_NAME MS dlopen LIB           then MS more in LIB's plugin_spin
  *   prog_spin_NAME MS wait                 first waits for a line to be read
+ *   prog_spin_NAME MS naps N               sleeps N ms after each 10 ms of CPU time
  *
  * Time is the CPU time of the thread, so that the expected number of samples does not
  * depend on other load. It is read about every millisecond only: a C library without
@@ -60,12 +61,19 @@ static long cpu_ms(void)
 	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+static struct timespec nap;
+
 HOT void PASTE(middle_, NAME)(void (*leaf)(uint64_t), long ms)
 {
-	long end = cpu_ms() + ms;
+	long begin = cpu_ms(), end = begin + ms;
 
-	while (cpu_ms() < end)
+	while (cpu_ms() < end) {
 		leaf(1000000);
+		if (nap.tv_nsec && cpu_ms() >= begin + 10) {
+			nanosleep(&nap, NULL);
+			begin = cpu_ms();
+		}
+	}
 }
 
 static void die(const char *what)
@@ -137,6 +145,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strcmp(what, "wait") && getchar() == EOF)
 		return 1;
+	if (!strcmp(what, "naps"))
+		nap.tv_nsec = atol(argv[3]) * 1000000;
 	if (!strcmp(what, "thread"))
 		in_thread(&plan);
 	if (!strcmp(what, "exec"))

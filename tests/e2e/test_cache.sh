@@ -6,15 +6,16 @@
 dir=$T/cache
 
 # A change in the last three seconds would keep it out of the cache.
-cp "$E2E/prog_shares" "$T/prog_cached"
+cp "$E2E/prog_spin_a" "$T/prog_cached"
 sleep 3.5
-background "$T/prog_cached" 100000 >/dev/null
+# A fifth of a CPU.
+background nice -n -20 "$T/prog_cached" 600000 naps 40 >/dev/null
 prog=$pid
 
-# Without a function in which few samples are taken.
+# Without functions in which few samples are taken.
 named() {
-	samples "$T/$1.pb.gz" | awk -F '\t' -v pid="$prog" '$3 == pid { print $10 }' |
-		tr ';' '\n' | grep '@.*prog_cached' | grep -v ^cpu_ns@ | sort -u >"$T/$1.names"
+	samples "$T/$1.pb.gz" | awk -F '\t' -v pid="$prog" '$3 == pid && $10 ~ /^spin_a@/ {
+		print $10 }' | tr ';' '\n' | grep '@.*prog_cached' | sort -u >"$T/$1.names"
 	test -s "$T/$1.names"
 }
 

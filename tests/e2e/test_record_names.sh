@@ -40,7 +40,8 @@ run() {
 	local name=$1
 	shift
 	[[ -z ${prog:-} ]] || { kill -KILL "$prog"; wait "$prog"; } 2>/dev/null
-	background nice -n -20 "$T/prog_late" 600000
+	# A fifth of a CPU.
+	background nice -n -20 "$T/prog_late" 600000 naps 40
 	prog=$pid
 	hold "$T/$name" &
 	started+=($!)
@@ -61,8 +62,8 @@ waits() {
 # Samples, and those in spin_a().
 count() { samples "$1" | awk -F '\t' '$10 ~ /'"$2"'/ { n += $1 } END { print n + 0 }'; }
 
-run late
-used "$prog" 1000
+run late -F 499
+used "$prog" 200
 kill -INT "$record"
 check "late: it waits" wait_for 120 waits late
 sleep 3 # longer than any other wait
@@ -80,7 +81,7 @@ is "late: none has an invented one" "$(count "$T/late.pb.gz" 'prog_late[+]0x')" 
 is "late: none is counted" "$(grep -c 'without all names' "$T/late.err")" 0
 check_profile "$T/late.pb.gz"
 
-run cut -d 5
+run cut -d 2
 check "cut: it waits" wait_for 120 waits cut
 began=$SECONDS
 kill -INT "$record"
@@ -95,8 +96,8 @@ check_profile "$T/cut.pb.gz"
 
 # A signal ends the recording, the next one the wait, also within the two seconds in
 # which it would else count as the same.
-run again -F 49
-used "$prog" 1000
+run again -F 199
+used "$prog" 200
 sleep 4 # the first samples wait for their tables for 3 s, then for names
 kill -INT "$record"
 check "again: it waits" wait_for 120 waits again

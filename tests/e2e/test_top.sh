@@ -54,7 +54,8 @@ like "... what to do" "$(cat "$T/err")" 'is profd running there.*profd run'
 # Of $parent, which uses little CPU time itself.
 sums() { awk -v pid="$parent" '$1 == pid && $4 + 0 > 2 * $2 { print "yes" }' "$T/out"; }
 start_profd top --window 1h
-background nice -n -20 bash -c '"$1" 600000 >/dev/null; :' parent "$E2E/prog_spin_a"
+# A quarter of a CPU.
+background nice -n -20 bash -c '"$1" 600000 naps 30 >/dev/null; :' parent "$E2E/prog_spin_a"
 parent=$pid
 top --server "unix:$sock" -d 1 -n 2 >"$T/out"
 is "printed twice: 0" $? 0
@@ -64,17 +65,17 @@ like "a process with state, CPU time and coverage" "$(cat "$T/out")" \
 	$'\n +[0-9]+ +[0-9.]+m?s [^\n]* alive +[0-9.]+m?s +[0-9]+%[^ ]+%  [^\n]*prog_spin_a 600000'
 top --server "unix:$sock" -d 2 --rows process --sort cum --count 100000 >"$T/out"
 is "... counted in its parent's sum" "$(sums)" yes
-background bash -c 'while :; do nice -n -20 "$1" 40 >/dev/null; sleep 0.1; done' parent "$E2E/prog_spin_a"
+background bash -c 'while :; do nice -n -20 "$1" 20 >/dev/null; sleep 0.2; done' parent "$E2E/prog_spin_a"
 parent=$pid
 # On a busy machine few of them run in three seconds.
 for seconds in 3 10 30; do
 	top --server "unix:$sock" -d $seconds --rows process --sort cum --count 100000 \
 		>"$T/out"
-	(($(grep -c 'exit 0 .*prog_spin_a 40$' "$T/out") <= 2)) || break
+	(($(grep -c 'exit 0 .*prog_spin_a 20$' "$T/out") <= 2)) || break
 done
-like "processes that have ended" "$(grep 'prog_spin_a 40$' "$T/out" | head -n 1)" \
-	'exit 0 +[0-9.]+ms +.*prog_spin_a 40$'
-children=$(grep -c 'exit 0 .*prog_spin_a 40$' "$T/out")
+like "processes that have ended" "$(grep 'prog_spin_a 20$' "$T/out" | head -n 1)" \
+	'exit 0 +[0-9.]+ms +.*prog_spin_a 20$'
+children=$(grep -c 'exit 0 .*prog_spin_a 20$' "$T/out")
 num "... several" "$children" '>' 2
 is "... are in the sum of their parent" "$(sums)" yes
 top --server "$url" -d 1 --rows process >"$T/out"
