@@ -47,12 +47,14 @@ spin() {
 		for dir in "$@"; do
 			echo "$BASHPID" >"$dir/cgroup.procs"
 		done
-		exec nice -n 5 "$BASH" -c 'while :; do :; done' "$name"
+		exec nice -n -20 "$BASH" -c 'while :; do :; done' "$name"
 	) &
 	pid_of[$name]=$!
 	spinners+=($!)
 	# Samples before the last exec belong to other images: no profile starts before it.
 	await spins $!
+	# Until there is a profile that it is to be in.
+	kill -STOP $!
 }
 # spins PID: bash, and not nice, has the loop.
 spins() {
@@ -115,17 +117,19 @@ fetch=$pid
 collects() { (($(metric profd_reporter_http_waiting) > 0)); }
 await collects
 for pid in "${spinners[@]}"; do
-	used "$pid" 300
+	kill -CONT "$pid"
+	used "$pid" 100
+	kill -STOP "$pid"
 done
 mkdir -p "$g/lxc.payload.late"
 echo "${pid_of[moved]}" >"$g/lxc.payload.late/cgroup.procs"
-used "${pid_of[moved]}" 300
+kill -CONT "${pid_of[moved]}"
+used "${pid_of[moved]}" 100
+kill -STOP "${pid_of[moved]}"
 kill -INT "$fetch"
 wait "$fetch"
 is "a profile is fetched" $? 0
 diag "$(cat "$T/all.log")"
-# They have the samples that they need.
-kill -STOP "${spinners[@]}"
 check_profile "$T/all.pb.gz"
 
 # labels PROFILE: "pid KEY:[VALUE]..." lines, one a sample.
@@ -338,6 +342,7 @@ background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/even
 events=$pid
 await follows
 spin docker2 "$g/docker-$ID.scope"
+kill -CONT "${pid_of[docker2]}" # its container is known by its samples
 /bin/true tag-perf
 seen() { profd ps --json >"$T/ps" &&
 	jq -es "any(.[]; .pid == ${pid_of[docker2]} and .container)" "$T/ps"; }
