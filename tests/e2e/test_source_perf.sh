@@ -21,12 +21,21 @@ distinct() {
 
 # perf FILE OPTIONS...: records, up to five times while data is late.
 perf() {
+	local file=$1
+	shift
+	in_time "$file" record "$file" --source "${source:-perf}" "$@"
+}
+# in_time FILE COMMAND...: FILE.tsv has the samples of FILE, FILE.raw the comments, too.
+in_time() {
 	local file=$1 rc
 	shift
 	for _ in 1 2 3 4 5; do
-		record "$file" --source "${source:-perf}" "$@"
+		"$@"
 		rc=$?
-		late "$file" || break
+		pprof -raw "$file" >"$file.raw"
+		awk -f "$E2E_SRC/samples.awk" "$file.raw" >"$file.tsv"
+		grep -q '\[tables late\]' "$file.tsv" ||
+			grep -q '^Comment: .*was late' "$file.raw" || break
 	done
 	return "$rc"
 }
@@ -37,7 +46,7 @@ perf() {
 perf "$T/shares.pb.gz" -F 495 -- "$E2E/prog_shares" 2
 is "record --source perf passes the exit status on" $? 0
 check_profile "$T/shares.pb.gz"
-samples "$T/shares.pb.gz" | awk -F '\t' '$7 ~ /prog_shares$/' >"$T/own"
+awk -F '\t' '$7 ~ /prog_shares$/' "$T/shares.pb.gz.tsv" >"$T/own"
 taken=$(total "$T/own")
 num "samples for most of two seconds" "$taken" '>=' 830
 num "no more samples than seconds" "$taken" '<=' 1150
@@ -54,29 +63,28 @@ done
 whole+=";main@[^;]*prog_shares"
 num "99 % of them have all of the thirty levels, in order" \
 	"$(percent "$(total "$T/own" "$whole")" "$taken")" '>=' 99
-like "the profile says where it comes from" "$(comments "$T/shares.pb.gz")" \
-	'perf events: the whole host.*process ids'
+like "the profile says where it comes from" "$(cat "$T/shares.pb.gz.raw")" \
+	$'Comment: [^\n]*perf events: the whole host.*process ids'
 like "so does the last line" "$(tail -n 1 "$T/shares.pb.gz.log")" \
 	'^profd: [0-9]+ samples.*perf events: process ids'
 
 # --- the same stacks as BPF for the same program ---
 stacks() {
-	samples "$1" | awk -F '\t' '$10 ~ /^(heavy|light)_leaf@/ { print $10 }' |
-		sort -u
+	awk -F '\t' '$10 ~ /^(heavy|light)_leaf@/ { print $10 }' "$1.tsv" | sort -u
 }
-source=bpf perf "$T/bpf.pb.gz" -F 495 -- "$E2E/prog_shares" 1
+source=bpf perf "$T/bpf.pb.gz" -F 495 -- "$E2E/prog_shares" 0.4
 is "record --source bpf" $? 0
 is "BPF has nothing to say of itself" \
-	"$(comments "$T/bpf.pb.gz" | grep -c 'perf events')" 0
+	"$(grep '^Comment: ' "$T/bpf.pb.gz.raw" | grep -c 'perf events')" 0
 num "there are stacks to compare" "$(stacks "$T/bpf.pb.gz" | wc -l)" '>=' 2
 is "the stacks of both sources are the same" "$(stacks "$T/shares.pb.gz")" \
 	"$(stacks "$T/bpf.pb.gz")"
 
 # --- kernel frames below user frames, and none above: as in test_dd.sh ---
-perf "$T/dd.pb.gz" -F 495 -- timeout 1 dd if=/dev/zero of=/dev/null
+perf "$T/dd.pb.gz" -F 495 -- timeout 0.6 dd if=/dev/zero of=/dev/null
 is "the status of timeout(1) is passed on" $? 124
 check_profile "$T/dd.pb.gz"
-samples "$T/dd.pb.gz" | awk -F '\t' '$7 ~ /dd$/' >"$T/dd"
+awk -F '\t' '$7 ~ /dd$/' "$T/dd.pb.gz.tsv" >"$T/dd"
 kernel='@[[]kernel.kallsyms[]]'
 call="(do_syscall_64|entry_SYSCALL_64[a-z_]*)$kernel"
 awk -F '\t' -v c="$call" '$10 ~ c' "$T/dd" >"$T/calls"
@@ -93,14 +101,15 @@ is "no kernel frame without a name" \
 
 # --- exec: as in test_exec.sh, two programs at one address ---
 for how in exec thread; do
-	perf "$T/$how.pb.gz" -- "$a" 1000 "$how" "$b" 1000
+	perf "$T/$how.pb.gz" -F 495 -- "$a" 200 "$how" "$b" 200
 	is "$how: recorded" $? 0
 	check_profile "$T/$how.pb.gz"
-	samples "$T/$how.pb.gz" >"$T/$how"
+	mv "$T/$how.pb.gz.tsv" "$T/$how"
+	# 99 samples are due of each.
 	for name in a b; do
-		num "$how: spin_$name has its second" \
+		num "$how: spin_$name has its time" \
 			"$(total "$T/$how" "(^|;)spin_$name@")" '>=' 49
-		num "$how: spin_$name has no more than its second" \
+		num "$how: spin_$name has no more than its time" \
 			"$(total "$T/$how" "(^|;)spin_$name@")" '<=' 149
 		like "$how: the image of spin_$name is called so" \
 			"$(distinct "$T/$how" "(^|;)spin_$name@" 7)" \
@@ -167,18 +176,17 @@ is "every sample has a process" \
 	"$(awk -F '\t' '$8 == ""' "$T/lives" | wc -l)" 0
 
 # --- chosen automatically where BPF cannot be loaded, with a message ---
-for _ in 1 2 3 4 5; do
-	nice -n -20 setpriv --bounding-set -bpf,-sys_admin "$PROFD" record \
-		-o "$T/auto.pb.gz" -- "$E2E/prog_shares" 1 >"$T/auto.log" 2>&1
-	rc=$?
-	late "$T/auto.pb.gz" || break
-done
-is "without CAP_BPF a command is recorded" "$rc" 0
+# without_bpf OPTIONS...: record's.
+without_bpf() {
+	nice -n -20 setpriv --bounding-set -bpf,-sys_admin "$PROFD" record "$@" \
+		>"$T/auto.log" 2>&1
+}
+in_time "$T/auto.pb.gz" without_bpf -o "$T/auto.pb.gz" -F 495 -- "$E2E/prog_shares" 0.3
+is "without CAP_BPF a command is recorded" $? 0
 like "and it is said why, and how" "$(cat "$T/auto.log")" \
 	'perf events: the whole host.*no BPF.*CAP_BPF'
 check_profile "$T/auto.pb.gz"
-samples "$T/auto.pb.gz" >"$T/tsv"
-num "it has its samples" "$(total "$T/tsv" "$whole")" '>=' 60
+num "it has its samples" "$(total "$T/auto.pb.gz.tsv" "$whole")" '>=' 90
 "$PROFD" record --source bpf -o "$T/x.pb.gz" -q -- true
 is "BPF goes on being there" $? 0
 
@@ -190,18 +198,18 @@ user() {
 	(cd "$T/user" && setpriv --reuid 65534 --regid 65534 --clear-groups \
 		--inh-caps=-all "$@")
 }
-for _ in 1 2 3 4 5; do
-	user ./profd record -o own.pb.gz -- ./prog_shares 3 >"$T/user.log" 2>&1
-	rc=$?
-	late "$T/user/own.pb.gz" || break
-done
-is "a user may record a command of his own" "$rc" 0
+# user_profd ARGUMENTS...: its messages are in $T/user.log.
+user_profd() {
+	user ./profd "$@" >"$T/user.log" 2>&1
+}
+in_time "$T/user/own.pb.gz" user_profd record -F 495 -o own.pb.gz -- ./prog_shares 0.6
+is "a user may record a command of his own" $? 0
 like "what he sees is said in one line" "$(cat "$T/user.log")" \
 	$'profd: perf events: user code of what was asked for only[^\n]*no BPF'
 is "that line, the command's and the last are all" \
 	"$(wc -l <"$T/user.log")" 3
 check_profile "$T/user/own.pb.gz"
-samples "$T/user/own.pb.gz" >"$T/tsv"
+mv "$T/user/own.pb.gz.tsv" "$T/tsv"
 taken=$(total "$T/tsv")
 num "it has its samples" "$taken" '>=' 150
 num "99 % of them have all of the thirty levels, in order" \
@@ -231,15 +239,11 @@ user ./profd record -F 999 -f -o hidden.pb.gz -- true >"$T/user.log" 2>&1
 is "a command without CPU time is none of these" \
 	"$(grep -c 'do not see' "$T/user.log")" 0
 
-for _ in 1 2 3 4 5; do
-	user ./profd record -o exec.pb.gz -q -- sh -c './prog_spin_a 500 &
-		./prog_spin_a 500 exec ./prog_spin_b 500; wait' \
-		>/dev/null 2>"$T/user.log"
-	rc=$?
-	late "$T/user/exec.pb.gz" || break
-done
-is "quiet: nothing is said" "$rc$(cat "$T/user.log")" 0
-samples "$T/user/exec.pb.gz" >"$T/tsv"
+in_time "$T/user/exec.pb.gz" user_profd record -F 495 -o exec.pb.gz -q -- sh -c \
+	'exec >/dev/null; ./prog_spin_a 100 &
+		./prog_spin_a 100 exec ./prog_spin_b 100; wait'
+is "quiet: nothing is said" "$?$(cat "$T/user.log")" 0
+mv "$T/user/exec.pb.gz.tsv" "$T/tsv"
 for name in a b; do
 	num "what a command starts is in it: spin_$name" \
 		"$(total "$T/tsv" "(^|;)spin_$name@")" '>=' 20
@@ -258,13 +262,9 @@ threads() {
 	[[ $(find "/proc/$spin/task" -mindepth 1 -maxdepth 1 | wc -l) == 2 ]]
 }
 wait_for 60 threads
-for _ in 1 2 3 4 5; do
-	user ./profd record -o pid.pb.gz -d 3 -p "$spin" >"$T/user.log" 2>&1
-	rc=$?
-	late "$T/user/pid.pb.gz" || break
-done
-is "a user may record a process of his own" "$rc" 0
-samples "$T/user/pid.pb.gz" >"$T/tsv"
+in_time "$T/user/pid.pb.gz" user_profd record -F 495 -o pid.pb.gz -d 1 -p "$spin"
+is "a user may record a process of his own" $? 0
+mv "$T/user/pid.pb.gz.tsv" "$T/tsv"
 num "it has its samples" "$(total "$T/tsv" '(^|;)spin_a@')" '>=' 10
 is "and no other" "$(distinct "$T/tsv" . 3)" "$spin"
 num "of its second thread" "$(distinct "$T/tsv" '(^|;)spin_a@' 4)" '>' "$spin"
@@ -272,14 +272,14 @@ kill "$spin"
 
 # The kernel gives a user 64 KiB of ring a CPU now, with its first page.
 echo 68 >"$limit"
-(ulimit -l 0 && user ./profd record -o small.pb.gz -- ./prog_shares 1) \
+(ulimit -l 0 && user ./profd record -F 495 -o small.pb.gz -- ./prog_shares 0.2) \
 	>"$T/user.log" 2>&1
 is "with a small ring a command is recorded" $? 0
 like "with less of its stacks, as is said" "$(cat "$T/user.log")" \
 	'stacks up to 8192 bytes'
 check_profile "$T/user/small.pb.gz"
 echo 16 >"$limit"
-(ulimit -l 0 && user ./profd record -o x.pb.gz -- ./prog_shares 1) \
+(ulimit -l 0 && user ./profd record -o x.pb.gz -- ./prog_shares 0.2) \
 	>"$T/user.log" 2>&1
 is "with none it is not" $? 1
 like "and the limit is named" "$(cat "$T/user.log")" \
