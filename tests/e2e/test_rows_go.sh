@@ -52,17 +52,20 @@ func Call() {}
 func main() { fmt.Println(C.twice(21)) }
 END
 
-# build NAME SOURCE FLAGS...: a program, and the same one stripped by the linker.
+# build NAME SOURCE FLAGS...: a program, and the same one stripped.
 made=()
 build() {
 	local name=$1 source=$2 out
 	shift 2
 	out=$(cd "$T/go" && "$GO" build "$@" -o "$T/$name" "$source" 2>&1 &&
-		"$GO" build "$@" -ldflags '-s -w' -o "$T/$name.s" "$source" 2>&1) ||
+		strip -o "$T/$name.s" "$T/$name" 2>&1) ||
 		bail "$name is built: $out"
 	made+=("$T/$name")
 }
 build plain plain.go
+# One is stripped by Go's linker.
+out=$(cd "$T/go" && "$GO" build -ldflags '-s -w' -o "$T/plain.s" plain.go 2>&1) ||
+	bail "plain.s is built: $out"
 build pie plain.go -buildmode=pie
 build noopt plain.go '-gcflags=all=-N -l'
 build cgo with_c.go
