@@ -50,6 +50,8 @@ class Victim:
         self.profd, self.path = profd, path
         self.random = random.Random(seed)
         self.socket = path + ".sock"
+        # Each profd would else read all tables and names again.
+        self.cache = os.path.join(os.path.dirname(path), "cache")
         self.problems, self.starts, self.lost = [], [], []
         self.untimed, self.before = set(), set()
         self.windows = {}  # by path: begin and end in boot time, number of run
@@ -84,7 +86,7 @@ class Victim:
             self.child = subprocess.Popen(
                 [self.profd, "run", "--archive", self.path, "--listen",
                  "unix:" + self.socket, "--window", f"{WINDOW_S}s", "--cache",
-                 "none", "--keep-free", "no"], stdout=log, stderr=log)
+                 self.cache, "--keep-free", "no"], stdout=log, stderr=log)
         self.began = boot_s()
         self.whole = 0
         self.seen = {}

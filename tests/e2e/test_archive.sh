@@ -4,13 +4,14 @@
 # a disk without free space, and one that is full in the middle.
 . "$(dirname "$0")/lib.sh"
 
-background spin_often >/dev/null
+# A tenth of a CPU, so that each window has samples.
+background nice -n -20 "$E2E/prog_spin_a" 600000 naps 90 >/dev/null
 busy=$pid
 written() { (($(metric profd_reporter_windows_written_total) >= $1)); }
 is_true() { (($(metric "$1") $2)); }
 
 # --- boundaries, side files ---
-start_profd times --window 2
+start_profd times --window 2 --freq 499
 check "windows are written" wait_for 60 written 3
 stop_profd
 is "profd ends with 0" $? 0

@@ -146,7 +146,8 @@ stop_profd
 # --- a full disk: nothing is damaged, and it goes on ---
 mkdir "$T/small"
 mount -t tmpfs -o size=64m,mode=755 profd-test "$T/small" && mounted+=("$T/small")
-background spin_often >/dev/null
+# A tenth of a CPU, so that each window has samples.
+background nice -n -20 "$E2E/prog_spin_a" 600000 naps 90 >/dev/null
 busy=$pid
 start_profd full --archive "$T/small" --window 1
 archive=$T/small

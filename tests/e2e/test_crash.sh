@@ -11,10 +11,11 @@ seed=${CRASH_SEED:-$RANDOM}
 diag "CRASH_SEED=$seed"
 
 storm() {
-	while :; do "$E2E/prog_lives" 300 1; sleep 0.2; done
+	while :; do "$E2E/prog_lives" 50 1; sleep 0.3; done
 }
 background storm >/dev/null 2>&1
-background spin_often >/dev/null
+# A tenth of a CPU, so that each window has samples.
+background nice -n -20 "$E2E/prog_spin_a" 600000 naps 90 >/dev/null
 
 victims=()
 for ((i = 0; i < archives; i++)); do

@@ -22,7 +22,8 @@ follower=$pid
 follows() { sh -c 'exit 0' && test -s "$T/events"; }
 wait_for 60 follows
 windows() { (($(grep -c 'pb.gz: [0-9]* samples' "$log") >= $1)); }
-background spin_often >/dev/null
+# A tenth of a CPU, so that each window has samples.
+background nice -n -20 "$E2E/prog_spin_a" 600000 naps 90 >/dev/null
 busy=$pid
 
 # told TAG: start, end, and nanoseconds between them, of the shell with this argument.

@@ -41,7 +41,8 @@ recovers() {
 	check "$1: it goes on when that has passed" wait_for 60 well
 }
 
-background spin_often >/dev/null
+# A tenth of a CPU, so that each window has samples.
+background nice -n -20 "$E2E/prog_spin_a" 600000 naps 90 >/dev/null
 start_profd disk --window 1
 check "a window is written" wait_for 60 more profd_reporter_windows_written_total 0
 

@@ -68,7 +68,7 @@ newer() {
 # run NAME: a profd and a load; the checks that are the same in all cases.
 run() {
 	local name=$1 before events lost
-	background "$T/before" 600000 >/dev/null
+	background nice -n -20 "$T/before" 600000 naps 20 >/dev/null
 	before=$pid
 	sleep 0.2 # past its start: it spins
 	kill -STOP "$before"

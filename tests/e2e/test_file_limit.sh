@@ -64,7 +64,8 @@ real=$PROFD
 printf '#!/bin/bash\nulimit -f 1\nexec "%s" "$@" > >(exec cat >"%s") 2>&1\n' \
 	"$real" "$T/run.out" >"$T/profd"
 chmod +x "$T/profd"
-background spin_often >/dev/null
+# A tenth of a CPU, so that each window has samples.
+background nice -n -20 "$E2E/prog_spin_a" 600000 naps 90 >/dev/null
 PROFD=$T/profd start_profd limit --window 1
 says() { [[ $(curl -sS --max-time 10 "$url/healthz") =~ $1 ]]; }
 check "run: /healthz says so" wait_for 60 says 'archive .*File too large'

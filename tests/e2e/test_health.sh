@@ -2,7 +2,8 @@
 # The answers of /healthz, /status and /metrics while windows cannot be written, and
 # afterwards; and that signals neither lose a window nor close many.
 . "$(dirname "$0")/lib.sh"
-background spin_often >/dev/null
+# A tenth of a CPU, so that each window has samples.
+background nice -n -20 "$E2E/prog_spin_a" 600000 naps 90 >/dev/null
 
 code() {
 	curl -sS -o "$T/health" -w '%{http_code}' --max-time 60 "$url/healthz"

@@ -15,25 +15,25 @@ functions() {
 	seq -f 'A(%.0f)' "$1"
 }
 mkdir "$T/build"
-functions 800 >"$T/build/good.c"
+functions 300 >"$T/build/good.c"
 {
-	functions 10000
+	functions 4000
 	echo 'int broken('
 } >"$T/build/bad.c"
-printf 'all: good.o bad.o\n%%.o: %%.c\n\t@i=0; while test $$i -lt 100000; do i=$$((i+1)); done; gcc -O2 -c -o $@ $< 2>/dev/null; exit $$?\n' \
+printf 'all: good.o bad.o\n%%.o: %%.c\n\t@i=0; while test $$i -lt 20000; do i=$$((i+1)); done; gcc -O2 -c -o $@ $< 2>/dev/null; exit $$?\n' \
 	>"$T/build/Makefile"
 
 # Whoever runs these tests may be below a make, too.
 ln -s "$(command -v make)" "$T/mk_stories"
-start_profd stories --window 4
+start_profd stories --window 4 --freq 499
 begin=$(date +%s.%N)
-background nice -n -20 "$E2E/prog_spin_a" 8000
+background nice -n -20 "$E2E/prog_spin_a" 60000 naps 40
 other=$pid
 LC_ALL=C "$T/mk_stories" -C "$T/build" -k >"$T/make.log" 2>&1 &
 make=$!
 wait "$make"
 is "the build fails" $? 2
-setpriv --reuid 4242 --clear-groups "$E2E/prog_spin_b" 700 &
+setpriv --reuid 4242 --clear-groups "$E2E/prog_spin_b" 150 &
 wait $!
 sleep 0.5
 end=$(date +%s.%N)
@@ -79,7 +79,7 @@ like "ps: a pid that is gone is named" "$(wrong --last 1h 4194304)" \
 like "ps: a time that is none" "$(wrong --last soon)" "^2 0 profd ps: --last 'soon': must be"
 like "ps: a status that is none" "$(wrong --exit well)" "^2 0 profd ps: --exit 'well': must be"
 both "" --server "unix:$sock"
-# CPU time by the catalog, and by samples of 1/99 s.
+# CPU time by the catalog, and by samples of 1/499 s.
 kill -KILL "$other" 2>/dev/null
 stop_profd
 is "profd ends with 0" $? 0
@@ -89,7 +89,7 @@ cpu=$(sqlite3 "$archive/catalog.sqlite" "WITH RECURSIVE t(id) AS (
 	SELECT p.id FROM process p JOIN t ON p.parent_row = t.id)
 	SELECT sum(cpu_ns) FROM process WHERE id IN (SELECT id FROM t)")
 about "samples of the subtree by its CPU time" "$all" \
-	"$(awk -v ns="$cpu" 'BEGIN { print ns * 99 / 1e9 }')" 2
+	"$(awk -v ns="$cpu" 'BEGIN { print ns * 499 / 1e9 }')" 2
 
 # --- the archive of another host: moved, and a day later ---
 mv "$archive" "$T/elsewhere"
