@@ -40,8 +40,8 @@ run() {
 	local name=$1
 	shift
 	[[ -z ${prog:-} ]] || { kill -KILL "$prog"; wait "$prog"; } 2>/dev/null
-	# A fifth of a CPU.
-	background nice -n -20 "$T/prog_late" 600000 naps 40
+	# A third of a CPU.
+	background nice -n -20 "$T/prog_late" 600000 naps 20
 	prog=$pid
 	hold "$T/$name" &
 	started+=($!)
@@ -62,8 +62,8 @@ waits() {
 # Samples, and those in spin_a().
 count() { samples "$1" | awk -F '\t' '$10 ~ /'"$2"'/ { n += $1 } END { print n + 0 }'; }
 
-run late -F 499
-used "$prog" 200
+run late -F 199
+used "$prog" 600
 kill -INT "$record"
 check "late: it waits" wait_for 120 waits late
 sleep 3 # longer than any other wait
@@ -97,7 +97,7 @@ check_profile "$T/cut.pb.gz"
 # A signal ends the recording, the next one the wait, also within the two seconds in
 # which it would else count as the same.
 run again -F 199
-used "$prog" 200
+used "$prog" 600
 sleep 4 # the first samples wait for their tables for 3 s, then for names
 kill -INT "$record"
 check "again: it waits" wait_for 120 waits again
