@@ -509,6 +509,30 @@ static void one_that_was_killed_is_replaced(void **state)
 	fixture_fini(&fx);
 }
 
+/* --- what is known ------------------------------------------------------------------ */
+
+static uint64_t old_at; /* when the files below are old enough to be known */
+
+/* ctime cannot be set: they are made before all tests. */
+static int setup_old(void **state)
+{
+	int err = setup(state);
+
+	make_library("known.so", "fn");
+	make_library("plain.so", "fn");
+	sh("echo '__thread void *otel_thread_ctx_v1;"
+	   " void *f(void){return &otel_thread_ctx_v1;}' |"
+	   "cc -x c - -shared -fPIC -mtls-dialect=gnu -o slot.so");
+	old_at = clock_boottime_ns() + 4 * CLOCK_NSEC_PER_SEC;
+	return err;
+}
+
+static void wait_until_old(void)
+{
+	while (clock_boottime_ns() < old_at)
+		usleep(10000);
+}
+
 /* The worker reports the slot of a tracer's variable, and it is remembered. */
 static void a_slot_comes_with_the_file(void **state)
 {
@@ -516,13 +540,9 @@ static void a_slot_comes_with_the_file(void **state)
 	struct symbolizer_slot first;
 	struct fixture fx;
 
-	sh("echo '__thread void *otel_thread_ctx_v1;"
-	   " void *f(void){return &otel_thread_ctx_v1;}' |"
-	   "cc -x c - -shared -fPIC -mtls-dialect=gnu -o slot.so");
-	make_library("none.so", "fn");
-	sleep(4);
+	wait_until_old();
 	fixture_init(&fx, NULL);
-	assert_int_equal(open_path(&fx, in_dir("none.so")), 0);
+	assert_int_equal(open_path(&fx, in_dir("plain.so")), 0);
 	assert_int_equal(symbolizer_slot(fx.file)->model, SYMBOLIZER_SLOT_NONE);
 	assert_int_equal(open_path(&fx, in_dir("slot.so")), 0);
 	slot = symbolizer_slot(fx.file);
@@ -544,9 +564,7 @@ static void what_is_known_is_not_read_again(void **state)
 	struct fixture fx;
 	pid_t pid;
 
-	make_library("known.so", "fn");
-	/* ctime cannot be set, and must be old enough. */
-	sleep(4);
+	wait_until_old();
 	fixture_init(&fx, NULL);
 	assert_int_equal(open_path(&fx, in_dir("known.so")), 0);
 	id = *symbolizer_ident(fx.file);
@@ -684,5 +702,5 @@ int main(int argc, char **argv)
 	};
 
 	worker_or_test(argc, argv);
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup_old, teardown);
 }

@@ -74,6 +74,20 @@ static void turn(struct fixture *fx, uint64_t ms)
 	uv_run(&fx->loop, UV_RUN_NOWAIT);
 }
 
+/* The files of all tests: compilers are slow. */
+static int setup_files(void **state)
+{
+	int err = setup(state);
+	char name[32];
+
+	for (int i = 0; !err && i < SLOW_FILES; i++) {
+		snprintf(name, sizeof(name), "slow%d.so", i);
+		make_library(name, "EVIL");
+	}
+	make_library("b.so", "fn");
+	return err;
+}
+
 static void load_init(struct load *l, const char *lie)
 {
 	struct symbolizer_opts opts = { .worker = fake_program(lie),
@@ -84,7 +98,6 @@ static void load_init(struct load *l, const char *lie)
 	fixture_init(&l->fx, &opts);
 	for (int i = 0; i < SLOW_FILES; i++) {
 		snprintf(name, sizeof(name), "slow%d.so", i);
-		make_library(name, "EVIL");
 		l->slow[i] = open_as(l, name, ATTACKER);
 	}
 }
@@ -104,7 +117,6 @@ static void one_user_does_not_hold_up_another(void **state)
 	struct load l;
 
 	load_init(&l, "slow");
-	make_library("b.so", "fn");
 	for (int i = 0; i < SLOW_FILES; i++)
 		symbolizer_resolve(l.fx.s, l.slow[i], &at, 1, on_slow, &l);
 	f = open_as(&l, "b.so", 1000);
@@ -128,7 +140,6 @@ static void one_file_does_not_hold_up_another(void **state)
 	struct load l;
 
 	load_init(&l, "slow");
-	make_library("b.so", "fn");
 	f = open_as(&l, "b.so", ATTACKER);
 	for (int i = 0; i < 6; i++)
 		symbolizer_resolve(l.fx.s, l.slow[0], &at, 1, on_slow, &l);
@@ -201,7 +212,6 @@ static void tables_come_before_names(void **state)
 	int rows = 0;
 
 	load_init(&l, "crash");
-	make_library("b.so", "fn");
 	for (int i = 0; i < SLOW_FILES; i++) {
 		symbolizer_close(l.fx.s, l.slow[i]);
 		l.slow[i] = open_as(&l, "b.so", ATTACKER);
@@ -238,7 +248,6 @@ static void what_samples_wait_for_comes_first(void **state)
 	struct load l;
 
 	load_init(&l, "crash");
-	make_library("b.so", "fn");
 	for (int i = 0; i < SLOW_FILES; i++) {
 		symbolizer_close(l.fx.s, l.slow[i]);
 		l.slow[i] = open_as(&l, "b.so", ATTACKER);
@@ -361,7 +370,6 @@ static void names_beyond_the_budget_wait(void **state)
 	struct load l;
 
 	load_init(&l, "spin");
-	make_library("b.so", "fn");
 	f = open_as(&l, "b.so", 1000);
 	for (int i = 0; i < SLOW_FILES; i++)
 		symbolizer_resolve(l.fx.s, l.slow[i], &at, 1, on_slow, &l);
@@ -387,7 +395,6 @@ static void what_others_left_is_not_blamed_on_a_file(void **state)
 	struct load l;
 
 	load_init(&l, "full");
-	make_library("b.so", "fn");
 	f = open_as(&l, "b.so", 1000);
 	for (int i = 0; i < 4; i++) {
 		symbolizer_resolve(l.fx.s, l.slow[0], &at, 1, on_slow, &l);
@@ -436,7 +443,7 @@ static void a_full_quarantine_forgets_the_user_with_most(void **state)
 /* Slow files one after the other: most are read at the usual priority. */
 static void one_user_does_not_run_before_all(void **state)
 {
-	const int n = 3 * SLOW_FILES;
+	const int n = 2 * SLOW_FILES;
 	struct load l;
 	struct watch w = { .l = &l, .last = uv_hrtime() / MS };
 	uv_timer_t timer = { .data = &w };
@@ -446,7 +453,6 @@ static void one_user_does_not_run_before_all(void **state)
 	if (geteuid())
 		skip();
 	load_init(&l, "slow");
-	make_library("b.so", "fn");
 	f = open_as(&l, "b.so", 1000);
 	uv_timer_init(&l.fx.loop, &timer);
 	uv_timer_start(&timer, on_watch, 5, 5);
@@ -488,7 +494,6 @@ static void failures_of_one_user_do_not_hold_up_another(void **state)
 	char name[32];
 
 	load_init(&l, "crash");
-	make_library("b.so", "fn");
 	f = open_as(&l, "b.so", 1000);
 	for (int i = 0; i < CRASHES; i++) {
 		snprintf(name, sizeof(name), "evil%d.so", i);
@@ -524,21 +529,20 @@ static void a_quarantined_file_is_tried_again(void **state)
 {
 	struct symbolizer_opts opts = { .worker = fake_program("crash"),
 					.open_deadline_ms = 60000,
-					.retry_ms = 2000 };
+					.retry_ms = 800 };
 	struct fixture fx;
 	uint64_t at = 0x1000;
 
 	fixture_init(&fx, &opts);
-	make_library("evil.so", "EVIL");
-	assert_int_equal(open_path(&fx, in_dir("evil.so")), 0);
+	assert_int_equal(open_path(&fx, in_dir("slow0.so")), 0);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
 	assert_int_equal(stats(&fx).quarantined, 1);
-	turn(&fx, 2100);
+	turn(&fx, 850);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
 	assert_int_equal(stats(&fx).quarantined, 2);
 	/* Twice as long now. */
-	turn(&fx, 2100);
+	turn(&fx, 850);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
 	assert_int_equal(stats(&fx).quarantined, 2);
 	fixture_fini(&fx);
@@ -587,8 +591,7 @@ static void the_end_answers_each_state_once(void **state)
 	struct load l;
 
 	load_init(&l, "hang");
-	make_library("new1.so", "EVIL");
-	make_library("new2.so", "EVIL");
+	sh("cp slow0.so new1.so; cp slow0.so new2.so");
 	/* Two get a worker, one after the other; the others wait. */
 	for (int i = 0; i < SLOW_FILES / 2; i++) {
 		symbolizer_resolve(l.fx.s, l.slow[i], &at, 1, on_end_names, &e);
@@ -648,5 +651,5 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "fake"))
 		return fake_main(argv[2]);
 	worker_or_test(argc, argv);
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup_files, teardown);
 }
