@@ -14,7 +14,7 @@
 
 #define LIVES 1000
 #define HUGE 8 /* of them touch that much, or what the host can spare */
-#define HUGE_BYTES (1UL << 30)
+#define HUGE_BYTES (256UL << 20)
 #define LARGE_BYTES (8UL << 20)
 #define THREADS 4
 #define TOLERANCE_US 10
@@ -257,7 +257,7 @@ static void test_cpu_time(void **state)
 	struct sysinfo si;
 
 	assert_int_equal(sysinfo(&si), 0);
-	/* A quarter of what is free, where a GiB is too much for the host. */
+	/* A quarter of what is free, where that is too much for the host. */
 	huge = (size_t)si.freeram * si.mem_unit / 4;
 	huge = huge < HUGE_BYTES ? huge : HUGE_BYTES;
 	scale();

@@ -391,17 +391,17 @@ static void body_storm(void)
 {
 	/* Ten times as long as all events of it and as many of others. */
 	struct storm s = { .workers = 2,
-			   .lives = 20000,
+			   .lives = 10000,
 			   .life = LIFE_BITS,
 			   .comm = "smallest",
 			   .one = one_program,
-			   .max_length = 1200000,
+			   .max_length = 600000,
 			   .whole = true };
 
 	run_storm(&s);
 }
 
-/* 20,000 processes, each of which is one event if it ends within the hold time. */
+/* 10,000 processes, each of which is one event if it ends within the hold time. */
 static void test_storm(void **state)
 {
 	in_child(body_storm);
@@ -410,7 +410,7 @@ static void test_storm(void **state)
 static void body_stall(void)
 {
 	struct storm s = { .workers = 2,
-			   .lives = 20000,
+			   .lives = 12000, /* of a queue of 10,000 */
 			   .life = LIFE_BITS,
 			   .comm = "smallest",
 			   .one = one_program,
@@ -431,7 +431,7 @@ static void test_stall(void **state)
 static void body_reuse(void)
 {
 	struct storm s = { .workers = 8,
-			   .lives = 50000,
+			   .lives = 20000,
 			   .life = QUARK_EV_FORK | QUARK_EV_EXIT,
 			   .one = one_of_few };
 
@@ -439,7 +439,7 @@ static void body_reuse(void)
 	run_storm(&s);
 }
 
-/* The start times of a pid rise, and each of 500 processes is seen once. */
+/* The start times of a pid rise, and each of 200 processes is seen once. */
 static void test_reuse(void **state)
 {
 	in_child(body_reuse);

@@ -27,8 +27,8 @@
 #include "tracehandler/record.h"
 
 #define KIB 1024
-#define DEEP_HZ 97
-#define RUN_NS (800 * CLOCK_NSEC_PER_MSEC)
+#define DEEP_HZ 197
+#define RUN_NS (400 * CLOCK_NSEC_PER_MSEC)
 #define NOBODY 65534
 #define CHILDREN 8
 

@@ -26,7 +26,7 @@
 
 #define WAITS 2000 /* to be compared, of each program */
 #define SECONDS 60 /* at most */
-#define SECONDS_FEW 10 /* of those that end soon */
+#define SECONDS_FEW 4 /* of those that end soon */
 
 static char three[512]; /* build/tests/e2e/prog_waits */
 
