@@ -162,7 +162,7 @@ check-traces: all $(REAPER) $(E2E_B)/prog_place
 # is the ceiling of --memory-max, where caches are cut and queries refused.
 SAN_E2E := $(patsubst %,tests/e2e/test_%.sh,lives formats ledger commands)
 # Of the programs that e2e tests run, those that these four need.
-SAN_E2E_PROGS := $(addprefix $(E2E_B)/,prog_place prog_lives prog_spin_a pprof_check)
+SAN_E2E_PROGS := $(addprefix $(E2E_B)/,prog_place prog_lives prog_spin_a pprof_check pprof_samples)
 
 check-san: deps
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) SAN=address,undefined check-san-built

@@ -11,7 +11,7 @@ E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 
 E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin_b \
 	prog_spin_old prog_spin_new prog_swap libswap_a.so libswap_b.so libplugin.so \
-	libclock.so libfault.so pprof_check rows_check names_go prog_lives prog_memfd prog_gone \
+	libclock.so libfault.so pprof_check pprof_samples rows_check names_go prog_lives prog_memfd prog_gone \
 	prog_new prog_jit prog_nocfi prog_renames prog_reuse prog_storm prog_witness prog_fuse \
 	prog_flip prog_opened prog_bpf prog_pattern prog_waits prog_chain prog_place prog_traced prog_services \
 	prog_agent load_spawn load_small load_sleep \
@@ -114,7 +114,7 @@ $(E2E_B)/libfault.so: tests/tools/libfault.c tests/e2e/module.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
-$(E2E_B)/pprof_check: $(E2E_B)/pprof_check.o $(B)/tests/unit/pprof_check.o $(B)/profd.a $(B)/libquark.a
+$(E2E_B)/pprof_check $(E2E_B)/pprof_samples: %: %.o $(B)/tests/unit/pprof_check.o $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -122,6 +122,6 @@ $(E2E_B)/rows_check $(E2E_B)/names_go: %: %.o $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(E2E_B)/pprof_check.o: | $(B)/reporter/profile.pb-c.h
+$(E2E_B)/pprof_check.o $(E2E_B)/pprof_samples.o: | $(B)/reporter/profile.pb-c.h
 
 -include tests/e2e/stacks/module.mk

@@ -8,7 +8,7 @@
 #
 # COVERAGE_ALL=1 takes 400 files, 30,000 processes and 60 s, at 99 Hz.
 . "$(dirname "$0")/lib.sh"
-files=40 lives=2000 seconds=4 HZ=499
+files=40 lives=2000 seconds=2 HZ=499
 if [[ ${COVERAGE_ALL:-} == 1 ]]; then
 	files=400 lives=30000 seconds=60 HZ=99
 fi
@@ -86,13 +86,10 @@ for f in "$archive"/*/*.pb.gz; do
 done >"$T/samples"
 
 # PROCESS PARENT PID CPU_NS SAMPLES LIVED_NS CPU COVERAGE, of all ended processes.
-jq -r '
-	def ns: (.[0:19] + "Z" | fromdate) as $s |
-		($s % 1000000) * 1000000000 + (.[20:29] | tonumber);
-	'"$own_keys"'
-	select(.events[0] == "end" and .cpu_ns and .exit) |
-	[.process, .parent // "", .pid, .cpu_ns, .samples,
-		(.exit | ns) - (.start | ns), .cpu, .coverage // 0] |
+jq -r 'select(.events[0] == "end" and ."profd.cpu_ns" and ."profd.exit_boot_ns") |
+	[."profd.process", ."profd.parent" // "", ."process.pid", ."profd.cpu_ns",
+		."profd.samples", ."profd.exit_boot_ns" - ."profd.start_boot_ns",
+		."profd.cpu", ."profd.coverage" // 0] |
 	@tsv' "$T/events" >"$T/ends"
 is "each line is JSON" $? 0
 

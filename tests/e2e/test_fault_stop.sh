@@ -76,6 +76,7 @@ storm() {
 execs() {
 	while [[ -e $T/go ]]; do
 		"$a" 20 exec "$b" 20
+		sleep 0.03
 	done
 }
 
@@ -89,8 +90,9 @@ missing() {
 	# Of these pids only: jq is slow, and the host may have many others.
 	cut -f 1 "$T/wanted" | sed 's/.*/"process.pid":&,/' >"$T/pids"
 	grep -F -f "$T/pids" "$T/events" |
-		jq -r "$own_keys"'select(.process and (.events | index("exit"))) |
-		[.process, .pid, (.exit_code // -1), (.signal // 0)] | @tsv' \
+		jq -r 'select(."profd.process" and (.events | index("exit"))) |
+		[."profd.process", ."process.pid", (."process.exit.code" // -1),
+			(."profd.signal" // 0)] | @tsv' \
 			2>/dev/null | sort -u | cut -f 2- | sort >"$T/ends"
 	(($(comm -13 "$T/ends" "$T/wanted" | wc -l) <= $2 + unread))
 }
@@ -186,7 +188,7 @@ like "least: the profile says what is lost" \
 	'samples lost: ring full: [1-9].*lifecycle events lost: [1-9]'
 
 # --- in a steady load, at a rate at which not all samples find room ---
-HZ=1999 SHARES=3
+HZ=1999 SHARES=2
 start_profd steady --window 3600 -F $HZ
 background "$E2E/prog_shares" $SHARES >/dev/null
 one=$pid

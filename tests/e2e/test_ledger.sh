@@ -4,9 +4,9 @@
 # parent, status, and CPU time to ten microseconds. LIVES=120000 WORKERS=4 runs for a
 # minute; PID_MAX=1000 leaves so few pids that they are reused again and again.
 . "$(dirname "$0")/lib.sh"
-LIVES=${LIVES:-3000}
+LIVES=${LIVES:-2000}
 WORKERS=${WORKERS:-2}
-GIANTS=${GIANTS:-6}
+GIANTS=${GIANTS:-4}
 HZ=499
 
 start_profd ledger --window 3600 --freq $HZ
@@ -42,29 +42,24 @@ is "so many lives" "$(wc -l <"$T/truth")" "$LIVES"
 
 # A reap is reported when the kernel frees the process; one that is never reported is
 # inferred four seconds after the exit.
-cut -d ' ' -f 2 "$T/truth" | sort -u | sed 's/.*/"process.pid":&/' >"$T/pids"
-for ((i = 0; i < 60; i++)); do
-	(($(grep -F '"events":["reap"]' "$T/events" | grep -oE '"process.pid":[0-9]+' |
-		grep -cxFf "$T/pids") < LIVES)) || break
-	sleep 1
-done
-sleep 5
+ends_come "$T/events"
 kill -INT "$events"
 wait "$events"
 is "the stream was ended, and well" $? 0
 is "nothing to complain of" "$(cat "$T/events.err")" ""
 
 # --- the truth, and the events ---
-jq -r "$own_keys"'
-	select(.process) | . as $e | .events[] |
-	if . == "fork" then ["F", $e.process, $e.pid, $e.ppid, $e.parent]
-	elif . == "exec" then ["E", $e.process] +
-		(($e.args // []) | if length > 1 then [.[1], .[0]] else ["", ""] end) +
-		[($e.args // []) | join(" ")]
-	elif . == "exit" then ["X", $e.process, ($e.exit_code // -1),
-		($e.signal // 0)]
-	elif . == "reap" then ["R", $e.process, ($e.exit_code // -1),
-		($e.signal // 0), ($e.cpu // "none"), ($e.cpu_ns // 0)]
+jq -r '."profd.process" as $p | select($p) | . as $e | .events[] |
+	if . == "fork" then ["F", $p, $e."process.pid", $e."process.parent_pid",
+		$e."profd.parent"]
+	elif . == "exec" then ($e."process.command_args" // []) as $args | ["E", $p] +
+		($args | if length > 1 then [.[1], .[0]] else ["", ""] end) +
+		[$args | join(" ")]
+	elif . == "exit" then ["X", $p, ($e."process.exit.code" // -1),
+		($e."profd.signal" // 0)]
+	elif . == "reap" then ["R", $p, ($e."process.exit.code" // -1),
+		($e."profd.signal" // 0), ($e."profd.cpu" // "none"),
+		($e."profd.cpu_ns" // 0)]
 	else empty end | @tsv' "$T/events" >"$T/tsv"
 is "every line is JSON" $? 0
 is "no event went by unread, none was lost" \

@@ -4,10 +4,6 @@
 # correct again. The profile reports the losses.
 . "$(dirname "$0")/lib.sh"
 
-comments() {
-	pprof -comments "$(readable "$1")"
-}
-
 # standstill COMMAND...: profd is stopped while the command runs.
 standstill() {
 	kill -STOP "$profd"

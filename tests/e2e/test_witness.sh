@@ -3,9 +3,9 @@
 # by ptrace(2): a storm of shells with pipes, subshells, signals and jobs, and a parallel
 # make of C files, with errors. Every process is in it, once, with its parent, all its
 # arguments, status and CPU time; and each sample of it has an image that existed.
-# STORM=60 (seconds; 4), SHELLS=8 (at a time; 2) and FILES=400 (24) make it long.
+# STORM=60 (seconds; 2), SHELLS=8 (at a time; 2) and FILES=400 (16) make it long.
 . "$(dirname "$0")/lib.sh"
-STORM=${STORM:-4} SHELLS=${SHELLS:-2} FILES=${FILES:-24} HZ=499
+STORM=${STORM:-2} SHELLS=${SHELLS:-2} FILES=${FILES:-16} HZ=499
 
 mkdir "$T/build"
 cat >"$T/storm" <<'END'
@@ -103,13 +103,14 @@ is "profd ends well" $? 0
 jq -r '["W", .pid, .start, .ppid, .status, .cpu_ns, .forks, .wait4_us] +
 	[.execs | tojson] | @tsv' "$T/storm.json" "$T/build.json" >"$T/truth"
 is "the witness writes JSON" $? 0
-jq -r "$own_keys"'select(.process) | . as $e | .events[] |
-	if . == "fork" then ["F", $e.process, $e.pid, $e.ppid, ($e.parent // "")]
-	elif . == "exec" then ["E", $e.process, ($e.args // [] | tojson)]
+jq -r '."profd.process" as $p | select($p) | . as $e | .events[] |
+	if . == "fork" then ["F", $p, $e."process.pid", $e."process.parent_pid",
+		($e."profd.parent" // "")]
+	elif . == "exec" then ["E", $p, ($e."process.command_args" // [] | tojson)]
 	elif . == "exit" or . == "reap" then [(if . == "exit" then "X" else
-		"R" end), $e.process, (if $e.signal then "signal \($e.signal)"
-		else "exit \($e.exit_code)" end), ($e.cpu // "none"),
-		($e.cpu_ns // 0)]
+		"R" end), $p, (if $e."profd.signal" then "signal \($e."profd.signal")"
+		else "exit \($e."process.exit.code")" end), ($e."profd.cpu" // "none"),
+		($e."profd.cpu_ns" // 0)]
 	else empty end | @tsv' "$T/events" >"$T/tsv"
 is "profd writes JSON" $? 0
 awk -F '\t' -v tick="$((1000000000 / $(getconf CLK_TCK)))" -v lives="$T/lives" '
