@@ -5,20 +5,23 @@
 
 # services WAY: the services that its samples have, one a line.
 services() {
-	pprof -tags -focus="^way_$1\$" "$f" | awk '
-		/^ *[a-z_]+: Total/ { on = $1 == "service:"; next }
-		on && /\): / { sub(/^.*\): /, ""); print }'
+	awk -F '\t' -v way="way_$1" '$1 == way && $2 != "" { print $2 }' "$T/ways" | sort -u
 }
 
 # has WAY: the number of its stacks.
 has() {
-	samples "$f" | grep -c "way_$1@"
+	grep -c "^way_$1"$'\t' "$T/ways"
 }
 
 f=$T/services.pb.gz
-OTEL_SERVICE_NAME='' watch "$f" -F 199 -- "$E2E/prog_services" 20
+OTEL_SERVICE_NAME='' watch "$f" -F 199 -- "$E2E/prog_services" 15
 status=$?
 check "its profile is valid" "$E2E/pprof_check" "$f"
+# WAY and SERVICE of each stack; it has two ways where one calls the other.
+pprof -traces "$f" | awk '
+	/^-+\+-+$/ { service = ""; next }
+	/^ *service: / { sub(/^ *service: */, ""); service = $0; next }
+	match($0, /way_[a-z0-9]+$/) { print substr($0, RSTART) "\t" service }' >"$T/ways"
 is "a context in a memfd" "$(services memfd)" by-memfd
 if [ "$status" = 77 ]; then
 	diag "this kernel has no names of anonymous memory (CONFIG_ANON_VMA_NAME)"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * prog_services: processes that publish what service they are, each in its own way, for
- * test_services.sh. Each burns CPU time, for SECONDS of the clock, in a function with the
- * name of its way.
+ * test_services.sh. Each burns some CPU time now and then, for SECONDS of the clock, in a
+ * function with the name of its way.
  *
  *	prog_services SECONDS [WAY]	without: all
  *
@@ -25,11 +25,15 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
+#define PAUSE_US 50000
+
 __attribute__((noinline)) static void burn(double until)
 {
-	while (now() < until)
-		for (volatile unsigned int i = 0; i < 1000000; i++)
+	while (now() < until) {
+		for (volatile unsigned int i = 0; i < 2000000; i++)
 			;
+		usleep(PAUSE_US);
+	}
 }
 
 static struct context_header *map(int anonymous)
@@ -166,6 +170,8 @@ WAY(flood)
 	for (volatile uint64_t i = 1; now() < end; i++) {
 		h->published_ns = 0;
 		h->published_ns = i;
+		if (i % 100000 == 0)
+			usleep(PAUSE_US / 5);
 	}
 }
 
