@@ -2,11 +2,21 @@
 # Waits in the archive, in queries, and as wall time: go tool pprof and profd read the same.
 . "$(dirname "$0")/lib.sh"
 
-# sum FILE TYPE PID: nanoseconds of a sample type, of a process.
+# sum FILE TYPE PID: nanoseconds of a sample type, of a process. Each file is read once.
+mkdir "$T/sums"
 sum() {
-	pprof -top -unit=ns -nodecount=50000 -nodefraction=0 -sample_index="$2" -tagfocus="pid=$3" "$1" |
-		awk '/^ *flat/ { rows = 1; next }
-			rows { sub(/ns$/, "", $1); sum += $1 } END { printf "%.0f\n", sum }'
+	local sums=$T/sums/${1##*/}
+	[[ -e $sums ]] || pprof -raw "$1" | awk '
+		/^Samples:/ { getline; gsub(/\[dflt\]/, ""); n = split($0, types, " ") }
+		/^Locations/ { exit }
+		/^ *[0-9]+[ :]/ { for (i = 1; i <= n; i++) value[i] = $i + 0 }
+		match(" " $0, / pid:\[[0-9]+\]/) {
+			pid = substr(" " $0, RSTART + 6, RLENGTH - 7)
+			for (i = 1; i <= n; i++)
+				sum[types[i] " " pid] += value[i]
+		}
+		END { for (i in sum) printf "%s %.0f\n", i, sum[i] }' >"$sums"
+	awk -v key="$2/nanoseconds $3" '$1 " " $2 == key { n = $3 } END { printf "%.0f\n", n }' "$sums"
 }
 # frames FILE PID: the names of its functions.
 frames() {
@@ -46,7 +56,7 @@ like "of one process only" \
 	"^$idle\$"
 
 # --- past, of the running profd ---
-sleep 4
+sleep 1
 check "a profile of the past of wall time" get --type wall --last 3s -o "$T/past.pb.gz"
 is "... is one" "$(pprof -top "$T/past.pb.gz" | sed -n 's/^Type: //p')" wall
 like "... and tells that windows were taken whole" "$(comments "$T/past.pb.gz")" \
@@ -67,6 +77,7 @@ like "waits are not of threads" \
 	'tid: only of type cpu'
 stop_profd
 is "profd ends" $? 0
+end_group "$busy"
 
 # --- the archive ---
 all=$(span)
