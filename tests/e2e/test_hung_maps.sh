@@ -50,7 +50,7 @@ for i in 1 2 3; do
 		exit
 	}
 done
-used "$spin" 1000
+used "$spin" 500
 ends "that ran"
 profd=${perf[0]} archive=${perf[1]}
 ends "that ran, by perf"
@@ -72,7 +72,7 @@ beside() {
 	start_profd "begun$#" --freq 499 "$@"
 	num "$what begins beside them within 5 s" \
 		$((($(date +%s%N) - begin) / 1000000)) '<=' 5000
-	used "$spin" 1000
+	used "$spin" 500
 	ask /processes >"$T/processes" || true
 	num "$what: it tells of the others" \
 		"$(grep -c "\"pid\":$spin," "$T/processes")" '==' 1

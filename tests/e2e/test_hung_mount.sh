@@ -13,7 +13,7 @@ wait_for 60 grep -q mounted "$T/fuse.log" || bail "mounted" "$(cat "$T/fuse.log"
 hang() {
 	local name
 	for name; do
-		"$T/mnt/$name" 300 >/dev/null
+		"$T/mnt/$name" 150 >/dev/null
 	done
 }
 hung() {
@@ -38,7 +38,7 @@ like "... and so does status" "$("$PROFD" status --server "unix:$sock")" \
 # Meanwhile, new programs.
 for i in 1 2 3 4 5; do
 	other_build_id "$E2E/prog_spin_new" "$T/fresh$i" "$i"
-	"$T/fresh$i" 300 >/dev/null
+	"$T/fresh$i" 150 >/dev/null
 done
 start=$(date +%s%N)
 stop_profd

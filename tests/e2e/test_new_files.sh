@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 chmod 755 "$T"
 mkdir -m 777 "$T/new"
-seconds=5
+seconds=3
 new_files() {
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$E2E/prog_new" "$@"
 }

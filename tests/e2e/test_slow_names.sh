@@ -2,9 +2,9 @@
 # Twenty programs with symbols that take very long to demangle, run in a loop by one
 # user: stacks of new programs of another user are complete with names all the same.
 #
-# ATTACK_SECONDS=60 is the intended length; 8 is the default.
+# ATTACK_SECONDS=60 is the intended length; 5 is the default.
 . "$(dirname "$0")/lib.sh"
-seconds=${ATTACK_SECONDS:-8}
+seconds=${ATTACK_SECONDS:-5}
 chmod 755 "$T"
 mkdir "$T/attack" "$T/victim"
 

@@ -146,7 +146,7 @@ storm=$pid
 background sleep 1000
 quiet=$pid
 timeline --last 1s "$quiet" >"$T/quiet" 2>"$T/err"
-timeline --last 5s "$storm" >"$T/storm" 2>"$T/err"
+timeline --last 2s "$storm" >"$T/storm" 2>"$T/err"
 is "a timeline of a storm of switches" $? 0
 like "what is lost is counted, and is said" "$(head -1 "$T/storm")" \
 	'lost since then: [0-9]+ \(too many in a short time\)'

@@ -39,7 +39,7 @@ like "a comment has their number" "$(comments "$f")" 'samples with a trace: [1-9
 
 # --- without the option ---
 f=$T/none.pb.gz
-record "$f" -F 997 -- "$E2E/prog_traced" 2
+record "$f" -F 997 -- "$E2E/prog_traced" 1.5
 is "profd record" $? 0
 is "has no traces" "$(pprof -tags "$f" | grep -c 'trace_id\|span_id')" 0
 

@@ -24,11 +24,11 @@ none=dd000000000000000000000000000004
 
 start_profd traces --window 2 -F 997
 # Its tracer is found while it works at nothing.
-"$E2E/prog_traced" 3 4 >"$T/times" &
+"$E2E/prog_traced" 3 3 >"$T/times" &
 tracer=$!
-get -d 2 --traces -o "$T/early.pb.gz"
-sleep 3
-check "a live profile by trace" get -d 2 --trace $blue -o "$T/live.pb.gz"
+get -d 1 --traces -o "$T/early.pb.gz"
+sleep 2.2
+check "a live profile by trace" get -d 1 --trace $blue -o "$T/live.pb.gz"
 is "... has only that" "$(pprof -tags "$T/live.pb.gz" | grep -c 'aa0000000000000')" 0
 num "... and its samples" "$(cpu "$T/live.pb.gz" -focus=blue_request)" ">" 0
 wait "$tracer"

@@ -192,7 +192,7 @@ more_short() { (($(wc -l <"$T/short") > lines + 3)); }
 wait_for 20 more_short
 kill -KILL "$short"
 read -r begin end < <(tail -n +2 "$T/short" | head -n -1 | tail -n 1)
-sleep 5 # a sum lasts for a second
+sleep 3 # a sum lasts for a second
 why --json --from "$(moment "$begin")" --to "$(moment "$end")" "$short" >"$T/json" 2>"$T/err"
 cat >"$T/ended.py" <<'ENDED'
 import json, sys
