@@ -122,8 +122,11 @@ static bool has_image(const char *path)
 	return path[0] == '/' || !strcmp(path, "[vdso]");
 }
 
-/* The lines of /proc/PID/maps with code; false: the process is gone. */
-static bool read_maps(struct child *c)
+/*
+ * The lines of /proc/PID/maps with code; false: the process is gone. Tables of files take
+ * seconds to read: not 'with_images' while the loads run.
+ */
+static bool read_maps(struct child *c, bool with_images)
 {
 	unsigned long long start, end, offset;
 	char name[64], line[512], path[256], prot[8];
@@ -147,8 +150,9 @@ static bool read_maps(struct child *c)
 		assert_non_null(c->maps);
 		c->maps[c->n_maps++] =
 			(struct map){ start, end, offset,
-				      has_image(path) ? image_of(c->pid, path)
-						      : NULL };
+				      with_images && has_image(path)
+					      ? image_of(c->pid, path)
+					      : NULL };
 	}
 	fclose(f);
 	if (hash != c->maps_hash)
@@ -502,7 +506,7 @@ static void look_at(struct samples *all, size_t k)
 {
 	uint64_t since = children[k].since;
 
-	if (!read_maps(&children[k]))
+	if (!read_maps(&children[k], false))
 		fail_msg("%s ended", loads[k].name);
 	if (children[k].since != since)
 		all->of[k] = 0;
@@ -549,11 +553,13 @@ static void unwind_all(struct samples *all)
 	struct trace_record rec;
 	size_t i, k;
 
+	for (i = 0; i < LOADS; i++)
+		if (children[i].pid)
+			kill(children[i].pid, SIGSTOP);
 	for (i = 0; i < LOADS; i++) {
 		if (!children[i].pid)
 			continue;
-		kill(children[i].pid, SIGSTOP);
-		assert_true(read_maps(&children[i]));
+		assert_true(read_maps(&children[i], true));
 		attach(&children[i]);
 	}
 	for (i = 0; i < all->n; i++) {
