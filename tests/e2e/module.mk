@@ -114,7 +114,9 @@ $(E2E_B)/libfault.so: tests/tools/libfault.c tests/e2e/module.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
-$(E2E_B)/pprof_check $(E2E_B)/pprof_samples: %: %.o $(B)/tests/unit/pprof_check.o $(B)/profd.a $(B)/libquark.a
+$(E2E_B)/pprof_check: $(E2E_B)/pprof_check.o
+$(E2E_B)/pprof_samples: $(B)/tests/tools/pprof_samples.o
+$(E2E_B)/pprof_check $(E2E_B)/pprof_samples: $(B)/tests/unit/pprof_check.o $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -122,6 +124,6 @@ $(E2E_B)/rows_check $(E2E_B)/names_go: %: %.o $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(E2E_B)/pprof_check.o $(E2E_B)/pprof_samples.o: | $(B)/reporter/profile.pb-c.h
+$(E2E_B)/pprof_check.o $(B)/tests/tools/pprof_samples.o: | $(B)/reporter/profile.pb-c.h
 
 -include tests/e2e/stacks/module.mk

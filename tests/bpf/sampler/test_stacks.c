@@ -35,7 +35,8 @@
 #define FRAMES 4096
 #define RED_ZONE 128
 #define SAMPLES_MIN 60 /* of each program */
-#define SAMPLES_ENOUGH 120 /* ... after which it leaves the CPUs to the others */
+#define SAMPLES_ENOUGH \
+	120 /* ... after which it leaves the CPUs to the others */
 #define DEADLINE_S 120
 
 static char dir[] = "/tmp/test_stacks.XXXXXX";

@@ -13,8 +13,8 @@
 typedef Perftools__Profiles__Profile Profile;
 typedef Perftools__Profiles__Sample Sample;
 
-static const char *const labels[] = { "pid",	"tid", "comm",	 "thread",
-				      "exe",	"process", "image" };
+static const char *const labels[] = { "pid", "tid",	"comm", "thread",
+				      "exe", "process", "image" };
 
 static void print_label(const Profile *p, const Sample *s, const char *key)
 {
