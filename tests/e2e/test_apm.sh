@@ -25,8 +25,8 @@ taken() {
 
 start_profd apm --freq 397 --window 3600
 agents=()
-for how in '' slow again; do
-	agent "${how:-quick}" 3 "$how" &
+for how in '' slow again none; do
+	agent "${how:-quick}" 2 "$how" &
 	agents+=("$!")
 done
 wait "${agents[@]}"
@@ -35,7 +35,6 @@ lost=$(($(metric profd_pm_apm_lost_full_total) + $(metric profd_pm_apm_lost_late
 num "one that was gone is registered again" "$(metric profd_pm_apm_gone_total)" ">" 0
 like "status" "$("$PROFD" status --server "unix:$sock")" \
 	'apm.*[0-9]+ agents listen, [0-9]+ samples sent, [0-9]+ lost'
-agent none 2 none
 num "no socket: it is counted" "$(metric profd_notify_failed_total)" ">" 0
 stop_profd
 is "profd ends" $? 0
@@ -74,11 +73,13 @@ chmod 711 "$T"
 mkdir "$T/user"
 chown 65534 "$T/user"
 setpriv --reuid=65534 --regid=65534 --clear-groups \
-	"$E2E/prog_agent" "$T/user/agent" 2 off >"$T/other"
+	"$E2E/prog_agent" "$T/user/agent" 2 off >"$T/other" &
+other=$!
+agent own 0.1 brief
+wait "$other"
 is "alone: another user's agent is not registered" "$(of other registered)" 0
 num "alone: it is counted" "$(metric profd_notify_denied_total)" ">" 0
 like "alone: status" "$("$PROFD" status --server "unix:$sock")" 'apm +no permission'
-agent own 1
 is "alone: an agent of its own user is registered" "$(of own registered)" 4500
 stop_profd
 is "alone: profd ends" $? 0

@@ -2,7 +2,7 @@
 /*
  * prog_agent: plays one of Elastic's APM agents, for test_apm.sh: it has the storage of its
  * process, and a thread reads the agent's socket, as often as agents do. It burns CPU time
- * in a first trace until it is registered, and then for a while in a second one, which
+ * now and then in a first trace until it is registered, and then for a while in a second one, which
  * has as many different stacks as there are functions to recurse into. What it was told of
  * the second one is printed at the end:
  *
@@ -12,9 +12,9 @@
  *
  * The seconds are of CPU time. HOW "slow": the socket is read once a second. "again": it is
  * closed for a second when registered, and bound again. "none": there is no socket.
- * "off": it does not wait until it is registered. If it is "slow" there is no first trace,
- * so that all that is lost is of the second. The second trace's id is 14 bytes of 0, between
- * 0xbb and the first letter of HOW.
+ * "off": it does not wait until it is registered. "brief": it ends then. If it is "slow" there
+ * is no first trace, so that all that is lost is of the second. The second trace's id is 14
+ * bytes of 0, between 0xbb and the first letter of HOW.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -140,7 +140,13 @@ static void on_message(const uint8_t *m, ssize_t len)
 	}
 }
 
-/* Reads on for as long as messages may come. */
+/* For so many seconds messages may come after the work. */
+static double linger(void)
+{
+	return !strcmp(how, "brief") ? 0 : !strcmp(how, "off") ? 2 : 6;
+}
+
+/* Reads on for as long. */
 static void *agent(void *arg)
 {
 	int fd = bind_socket(), was = 0;
@@ -159,7 +165,7 @@ static void *agent(void *arg)
 			fd = bind_socket();
 		}
 		if (over && !end)
-			end = now(CLOCK_MONOTONIC) + 6;
+			end = now(CLOCK_MONOTONIC) + linger();
 	}
 	return NULL;
 }
@@ -212,8 +218,10 @@ int main(int argc, char **argv)
 	else
 		put_storage();
 	wanted -= !strcmp(how, "none") || !strcmp(how, "off");
-	while (registered < wanted && now(CLOCK_MONOTONIC) - begin < 30)
+	while (registered < wanted && now(CLOCK_MONOTONIC) - begin < 30) {
 		work(strcmp(how, "slow") ? &first : &no_trace, 0.05);
+		usleep(100000);
+	}
 	work(&second, atof(argv[2]));
 	over = 1;
 	if (strcmp(how, "none"))
