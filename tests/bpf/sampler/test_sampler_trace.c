@@ -30,7 +30,7 @@ static char dir[] = "/tmp/test_sampler_trace.XXXXXX";
 #include "tests/unit/symbolize/file_slot.h"
 
 #define HANG_S 60
-#define ENOUGH 3000 /* of each model; each is read by the same code */
+#define ENOUGH 10000 /* at the rate below, in half a second on two CPUs */
 #define SOME 500
 #define TEST(name) cmocka_unit_test_teardown(name, writer_stop)
 #define WRITER "tests/bpf/sampler/trace_writer.c"
