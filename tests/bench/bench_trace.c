@@ -3,7 +3,8 @@
  * What ids of traces cost. In the sampling program, ns a sample: without any entry, with one
  * of another process, and with entries of the sampled processes in the static and the
  * dynamic model, and with a library that can be unloaded. "warm" is at a high rate over a
- * small program; "cold" at the usual rate over one that displaces the caches. What the
+ * small program, "cold" at the usual rate over the same; "empty" over one that displaces all
+ * caches between two samples. What the
  * programs themselves lose is their loops a CPU second. The states take turns over the same
  * processes, so each is compared with none in the same round. Then, in user space, CPU time
  * to find the slot of a process, and of a file. JSON lines.
@@ -82,7 +83,8 @@ static const struct setting {
 	int budget;
 } settings[] = {
 	{ "warm", 4999, 200, 25, writes_ids, 350 },
-	{ "cold", 99, 500, 40, displaces_caches, 1000 },
+	{ "cold", 99, 500, 40, writes_ids, 1000 },
+	{ "empty", 99, 500, 40, displaces_caches, 1000 },
 };
 
 struct child {

@@ -47,12 +47,17 @@ struct seen {
 	unsigned int samples, with;
 	uint64_t last_begin;
 	uint32_t last_tid;
+	uint32_t tids[4]; /* of those with ids */
+	size_t ntids;
 };
 
 static struct seen seen;
 static pid_t running; /* the writer */
 static struct sampler *sampler;
 static bool elastic; /* the writer has Elastic's record */
+static bool tasks; /* ids name the stack of a task */
+
+#define TASK_STACK (64 << 10) /* as in trace_writer.c */
 
 /* As in trace_writer.c. */
 static void check_ids(const struct abi_sample *head, const struct abi_trace *t)
@@ -77,6 +82,27 @@ static void check_ids(const struct abi_sample *head, const struct abi_trace *t)
 	seen.last_begin = begin;
 }
 
+static void check_task(const struct abi_sample *head, const struct abi_trace *t,
+		       const struct abi_regs *regs)
+{
+	uint64_t stack;
+	uint32_t tid;
+
+	memcpy(&stack, t->trace_id, 8);
+	memcpy(&tid, t->trace_id + 8, 4);
+	assert_int_equal(tid, head->tid);
+	assert_true(regs->gpr[ABI_REG_SP] - stack < TASK_STACK);
+}
+
+static void seen_tid(uint32_t tid)
+{
+	for (size_t i = 0; i < seen.ntids; i++)
+		if (seen.tids[i] == tid)
+			return;
+	assert_true(seen.ntids < ARRAY_SIZE(seen.tids));
+	seen.tids[seen.ntids++] = tid;
+}
+
 static void look(void *arg, const struct abi_sample *head, size_t len)
 {
 	struct trace_record r;
@@ -92,7 +118,11 @@ static void look(void *arg, const struct abi_sample *head, size_t len)
 	if (!r.has_trace)
 		return;
 	seen.with++;
-	check_ids(head, &r.trace);
+	seen_tid(head->tid);
+	if (tasks)
+		check_task(head, &r.trace, &r.regs);
+	else
+		check_ids(head, &r.trace);
 }
 
 static void collect(uint32_t tgid, uint32_t but, unsigned int n)
@@ -157,7 +187,7 @@ static int writer_stop(void **state)
 		sampler_trace_slot(sampler, (uint32_t)running, NULL);
 	}
 	running = 0;
-	elastic = false;
+	elastic = tasks = false;
 	return 0;
 }
 
@@ -419,6 +449,58 @@ static void unloading_ends_it(void **state)
 	an_unloaded_library_has_no_ids("-mtls-dialect=gnu2");
 }
 
+/*
+ * Its first threads run on. In the older model their blocks are theirs until they ask for
+ * the variable again, so they may have the ids that they had; in the other one they have
+ * none.
+ */
+static void a_reloaded_library_has_new_threads(const char *flags, size_t most)
+{
+	size_t n_new = 0;
+	struct tracing_find f;
+	struct writer w;
+	struct seen old;
+
+	make_lib("cc", flags);
+	make_writer("cc", "");
+	writer_known(&w, &f, "swap", "tracer.so");
+	collect((uint32_t)w.pid, (uint32_t)w.pid, 200);
+	old = seen;
+	assert_int_equal(old.ntids, 2);
+	writer_ask(&w, 'r');
+	assert_int_equal(find(&w, &f, "tracer.so"), TRACING_FOUND);
+	put(&f);
+	usleep(50000);
+	collect((uint32_t)w.pid, (uint32_t)w.pid, SOME);
+	for (size_t i = 0; i < seen.ntids; i++)
+		n_new += seen.tids[i] != old.tids[0] &&
+			 seen.tids[i] != old.tids[1];
+	assert_int_equal(n_new, 2);
+	assert_true(seen.ntids <= most);
+	assert_true(seen.with * 4 >= seen.samples);
+	writer_end(&w);
+}
+
+static void reloading_begins_it_anew(void **state)
+{
+	a_reloaded_library_has_new_threads("-mtls-dialect=gnu", 4);
+	a_reloaded_library_has_new_threads("-mtls-dialect=gnu2", 2);
+}
+
+/* Eight a thread, which take turns a hundred thousand times a second. */
+static void a_scheduler_switches_ids_with_its_tasks(void **state)
+{
+	struct tracing_find f;
+	struct writer w;
+
+	make_writer("cc", "-DOWN -DTASKS -rdynamic");
+	tasks = true;
+	writer_known(&w, &f, "tasks", "writer");
+	collect((uint32_t)w.pid, (uint32_t)w.pid, ENOUGH);
+	assert_true(seen.with * 2 >= seen.samples);
+	writer_end(&w);
+}
+
 /* It publishes no context of OpenTelemetry's. */
 static void elastics_record_has_a_transaction(const char *flags,
 					      const char *file)
@@ -486,6 +568,8 @@ int main(void)
 		TEST(a_child_inherits_nothing),
 		TEST(an_exec_inherits_nothing),
 		TEST(unloading_ends_it),
+		TEST(reloading_begins_it_anew),
+		TEST(a_scheduler_switches_ids_with_its_tasks),
 		TEST(elastics_variable_is_read),
 	};
 

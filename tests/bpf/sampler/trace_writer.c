@@ -9,6 +9,9 @@
  * records; "flag": one record, invalid while it is written. Ids change without a pause; they
  * are made of the thread's id and the time, so that each is unlike any other, and a mixture
  * of two is seen. A letter from the input: f(ork), x(ec), u(nload), r(eload).
+ *
+ * HOW "tasks", with TASKS: each thread is a scheduler of tasks with stacks of their own. A
+ * task has ids while it runs, which name its stack: a sample shows whether they are its own.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -110,6 +113,81 @@ static void *run(void *arg)
 	return NULL;
 }
 
+#ifdef TASKS
+#include <ucontext.h>
+
+#define N_TASKS 8
+#define TASK_STACK (64 << 10) /* as in test_sampler_trace.c */
+
+struct task {
+	ucontext_t context, *scheduler;
+	struct record record;
+	struct record **slot;
+};
+
+/* It is switched away from without ids, and has its own when it is back. */
+static void task_run(unsigned int high, unsigned int low)
+{
+	struct task *t = (struct task *)((uintptr_t)high << 32 | low);
+
+	for (;;) {
+		*(struct record *volatile *)t->slot = &t->record;
+		for (volatile int i = 0; i < 2000; i++)
+			;
+		*(struct record *volatile *)t->slot = NULL;
+		barrier();
+		swapcontext(&t->context, t->scheduler);
+	}
+}
+
+static void task_make(struct task *t, struct record **slot, uint32_t tid,
+		      ucontext_t *scheduler)
+{
+	char *stack = mmap(NULL, TASK_STACK, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (stack == MAP_FAILED || getcontext(&t->context))
+		exit(2);
+	fill(&t->record, tid);
+	t->record.valid = 1;
+	t->record.begin = (uintptr_t)stack;
+	t->scheduler = scheduler;
+	t->slot = slot;
+	t->context.uc_stack.ss_sp = stack;
+	t->context.uc_stack.ss_size = TASK_STACK;
+	makecontext(&t->context, (void (*)(void))task_run, 2,
+		    (unsigned int)((uintptr_t)t >> 32),
+		    (unsigned int)(uintptr_t)t);
+}
+
+static void *run_tasks(void *arg)
+{
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	ucontext_t scheduler;
+	struct task *tasks = calloc(N_TASKS, sizeof(*tasks));
+
+	for (int i = 0; i < N_TASKS; i++)
+		task_make(&tasks[i], find_variable(), tid, &scheduler);
+	for (unsigned int i = 0;; i++)
+		swapcontext(&scheduler, &tasks[i % N_TASKS].context);
+	return arg;
+}
+#endif
+
+static void start(const char *how)
+{
+	void *(*fn)(void *) = run;
+	pthread_t t;
+
+#ifdef TASKS
+	if (!strcmp(how, "tasks"))
+		fn = run_tasks;
+#endif
+	in_place = !strcmp(how, "flag");
+	for (int i = 0; i < 2; i++)
+		pthread_create(&t, NULL, fn, NULL);
+}
+
 static void publish(void)
 {
 	int fd = memfd_create("OTEL_CTX", 0);
@@ -155,33 +233,39 @@ static void unload(void)
 	dlclose(lib);
 }
 
+/* For threads of its own; those of before have what they had. */
+static void reload(const char *how)
+{
+	unload();
+	load();
+	stop = 0;
+	start(how);
+}
+
 int main(int argc, char **argv)
 {
-	pthread_t t[2];
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setvbuf(stdout, NULL, _IONBF, 0);
 	if (*argv[1] == '1')
 		publish();
-	in_place = !strcmp(argv[2], "flag");
 	lib_path = argv[3];
 #if defined(OWN) || defined(NEEDED)
 	find_variable = variable;
 #else
 	load();
 #endif
-	for (int i = 0; i < 2; i++)
-		pthread_create(&t[i], NULL, run, NULL);
+	start(argv[2]);
 	printf("ready\n");
 	for (int c; (c = getchar()) != EOF;) {
 		if (c == 'f') {
 			child();
 		} else if (c == 'x') {
 			execv("/proc/self/exe", argv);
-		} else if (c == 'u' || c == 'r') {
+		} else if (c == 'u') {
 			unload();
-			if (c == 'r')
-				load();
+			printf("done\n");
+		} else if (c == 'r') {
+			reload(argv[2]);
 			printf("done\n");
 		}
 	}
