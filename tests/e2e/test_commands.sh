@@ -76,10 +76,10 @@ samples "$T/sum.pb.gz" >"$T/tsv"
 said=$(grep -oE '[0-9]+ incomplete' "$T/err")
 awk -F '\t' '{ n = split($10, f, ";")
 	if (f[n] ~ /^\[.*\]@$/ && f[n] !~ /\+0x/) s[f[n]] += $1 }
-	END { for (f in s) print s[f], f }' "$T/tsv" >"$T/reasons"
+	END { for (why in s) print s[why], why }' "$T/tsv" >"$T/reasons"
 is "incomplete stacks: as many as have a reason" "${said%% *}" \
 	"$(awk '{ s += $1 } END { print s }' "$T/reasons")" ||
-	diag "$(grep '^profd:' "$T/err")" "$(cut -f 1-6,10 "$T/tsv")"
+	diag "$(grep '^profd:' "$T/err")" "$(cat "$T/reasons")"
 lost=$(comments "$T/sum.pb.gz" | sed -n 's/^\(samples\|records\) \(lost\|refused\).*: //p' |
 	awk '{ n += $1 } END { print n + 0 }')
 like "lost: as the profile's comments have it" "$(cat "$T/err")" " $lost lost"
