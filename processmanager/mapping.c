@@ -367,14 +367,15 @@ static bool pm_mm_has_no_other(const struct pm_mm *mm, const struct pm_mm *of)
 
 /*
  * The scan may have read what was mapped while it read, so a sample from before that
- * would get a name of what came after it. That cannot be if all was known before the
- * scan, and it found nothing else in any place.
+ * would get a name of what came after it. That cannot be if nothing was lost before the
+ * scan, and it found nothing else in any place. A scan at the start of profd begins with
+ * the stream, so it is of its begin: what comes later is recorded.
  */
 static uint64_t pm_scan_known_from(const struct pm *pm, const struct pm_mm *mm,
 				   const struct pm_mm *fresh,
 				   const struct pm_maps *m)
 {
-	return !pm_mm_uncertain(pm, mm) && pm_mm_has_no_other(mm, fresh) &&
+	return !pm_mm_stale(pm, mm) && pm_mm_has_no_other(mm, fresh) &&
 			       pm_mm_has_no_other(fresh, mm)
 		       ? m->begin
 		       : m->end;
