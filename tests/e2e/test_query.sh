@@ -49,6 +49,9 @@ tree() {
 		"${first[@]}" "${@:2}")" \
 		$'\n +[0-9]+ +[0-9.]+% +[0-9]+  +mk_query\n'
 }
+# On a busy machine its names may come later.
+named() { folded spin_b "${first[@]}" --server "unix:$sock" | grep -q ';mk_query;'; }
+wait_for 60 named
 tree "of a running profd" --server "unix:$sock"
 like "over HTTP" "$(ask "/api/profile?from=$begin&to=$end&by=tree&format=folded" |
 	grep -F ';spin_b ')" ';mk_query;(sh;)+a:b"<\\é;_start;'

@@ -45,6 +45,8 @@ attack=$pid
 sleep 1
 start_profd slow --freq 299 --window 3600
 (as 65533 bash "$T/victim.sh" "$T/victim" "$seconds") >"$T/victim.out"
+took_too_long() { (($(metric profd_symbolize_undemangled_total) >= 20)); }
+wait_for 60 took_too_long
 kill -KILL "$attack"
 wait "$attack" 2>/dev/null
 undemangled=$(metric profd_symbolize_undemangled_total)
